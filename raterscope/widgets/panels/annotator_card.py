@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt, Signal
@@ -66,10 +66,6 @@ class CardLineKind(LineKind[CardLine]):
     """Painting of the lines of a card."""
 
     height = 30
-
-    def key(self, line: CardLine) -> Hashable:
-        """Return the line."""
-        return line
 
     def text_of(self, line: CardLine) -> str:
         """Return the text of a line."""

@@ -62,9 +62,6 @@ class ChangeList(LineList[ChangeLine]):
 class _ChangeKind(LineKind[ChangeLine]):
     height = 40
 
-    def key(self, line: ChangeLine) -> Hashable:
-        return line.key
-
     def text_of(self, line: ChangeLine) -> str:
         return f"{line.name}, {line.when}: {line.how}"
 

@@ -318,9 +318,6 @@ class EvidenceLines(QWidget):
 class _Kind(LineKind[EvidenceLine]):
     height = 24
 
-    def key(self, line: EvidenceLine) -> Hashable:
-        return line.key
-
     def text_of(self, line: EvidenceLine) -> str:
         return line.tip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -117,10 +117,6 @@ class ChangeKind(LineKind[Change]):
     """List line of a change: item, value before, value after."""
 
     height = 24
-
-    def key(self, line: Change) -> Hashable:
-        """Return the whole change as its key."""
-        return line
 
     def text_of(self, line: Change) -> str:
         """Return the text of a change."""

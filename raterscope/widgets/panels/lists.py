@@ -33,8 +33,12 @@ class LineKind(RowDelegate, Generic[Line]):
     """Height in unscaled pixels, the unit of the box passed to `paint_line`."""
 
     def key(self, line: Line) -> Hashable:
-        """Return the identity of a line; lines with equal keys are the same line, possibly changed."""
-        return line
+        """Return the identity of a line, by default its `key`, else the line.
+
+        Lines with equal keys are the same line, possibly changed.
+        """
+        key: Hashable = getattr(line, "key", line)
+        return key
 
     def text_of(self, line: Line) -> str:
         """Return the text of a line."""
@@ -333,9 +337,6 @@ class _SuggestionKind(LineKind[Suggestion]):
     def __init__(self, unit: str) -> None:
         super().__init__()
         self._unit = unit
-
-    def key(self, line: Suggestion) -> Hashable:
-        return line.key
 
     def text_of(self, line: Suggestion) -> str:
         return f"{line.name}: {line.why}, {self._gain(line)}"

@@ -147,9 +147,6 @@ class MeasurePanel(QWidget):
 class _ShapeKind(LineKind[ShapeLine]):
     height = 24
 
-    def key(self, line: ShapeLine) -> Hashable:
-        return line.key
-
     def text_of(self, line: ShapeLine) -> str:
         return ", ".join(part for part in (line.title, line.value, line.detail) if part)
 

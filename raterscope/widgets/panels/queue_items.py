@@ -177,10 +177,6 @@ class QueueKind(LineKind[QueueItem]):
         detail = f"{counted(decided)} decided by you" if decided else "results hidden"
         return replace(line, detail=detail, score=None, amount="", counts={**line.counts, "decided": 0})
 
-    def key(self, line: QueueItem) -> Hashable:
-        """Return the key of the item."""
-        return line.key
-
     def text_of(self, line: QueueItem) -> str:
         """Return the text of a line."""
         line = self._shown(line)

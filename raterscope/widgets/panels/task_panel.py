@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -123,9 +123,6 @@ class _VoteKind(LineKind[TaskVote]):
         width = QFontMetrics(theme.font()).horizontalAdvance
         names, answers = {vote.name for vote in votes}, {_sign(vote) + vote.label for vote in votes}
         self._widest = max(names, key=width, default=""), max(answers, key=width, default="")
-
-    def key(self, line: TaskVote) -> Hashable:
-        return line
 
     def text_of(self, line: TaskVote) -> str:
         parts = [line.name, f"answered {line.label}", "wrong" if line.wrong else ""]
