@@ -32,7 +32,13 @@ from raterscope.app.formats.labels.columns import (
     shorten_tasks,
     without_contents,
 )
-from raterscope.app.formats.labels.votes import VoteCollector, columns_as_tags, no_label_notice, order_outputs
+from raterscope.app.formats.labels.votes import (
+    VoteCollector,
+    columns_as_tags,
+    join_choice_columns,
+    no_label_notice,
+    order_outputs,
+)
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.table_files import Head
 from raterscope.app.formats.tables import (
@@ -225,21 +231,32 @@ def read_label_table(
         contents: tuple[TaskContents, ...] = ()
         rest = dict.fromkeys(answers, "ignore")
         for name, step in steps_of(watch, answers):
-            for table in _read_question(head, others | rest | {name: "label"}, {**by_hand, **rest}, step):
+            as_label = others | rest | {name: "label"}
+            for table in _read_question(head, as_label, {**by_hand, **rest}, step, may_be_empty=True):
                 if not isinstance(table, TaskContents):
                     read.append(replace(table, question=name))
-                elif name == answers[0]:
+                elif not contents:
                     contents = (table,)
-        tags = columns_as_tags(read) if assumed else read
-        if assumed and tags[0] is read[0]:
-            read[0] = replace(read[0], notices=(*read[0].notices, _assumption(answers, "a question")))
-            tags = read
-        return (*tags, *contents)
+        if not read:
+            raise InputError("has no labels; expected some", file=head.table.path, field=answers[0])
+        joined = join_choice_columns(read)
+        apart = [table for table in joined if table in read]
+        tags: Sequence[LabelFile] = columns_as_tags(apart) if assumed else apart
+        if assumed and len(apart) > 1 and tags[0] is apart[0]:
+            names = [table.question for table in apart if isinstance(table, LabelTable)]
+            notice = _assumption(names, "a question")
+            tags = [replace(apart[0], notices=(*apart[0].notices, notice)), *apart[1:]]
+        return (*(table for table in joined if table not in apart), *tags, *contents)
     return _read_question(head, mapping, by_hand, watch)
 
 
 def _read_question(
-    head: Head, mapping: Mapping[str, str], by_hand: Mapping[str, str], watch: Watch
+    head: Head,
+    mapping: Mapping[str, str],
+    by_hand: Mapping[str, str],
+    watch: Watch,
+    *,
+    may_be_empty: bool = False,
 ) -> tuple[LabelFile, ...]:
     """Read the labels of one column; `by_hand` is the mapping that was not assumed."""
     column = assign_columns(head.table, _NEEDED, _WANTED, without_contents(mapping))
@@ -261,6 +278,8 @@ def _read_question(
             keep_all = "question" not in coded and not columns.repeated
             tables += _tables(columns, column, words, rows, all_outputs=keep_all)
     if not any(len(table) for table in tables):
+        if may_be_empty:
+            return ()
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     notices = [*tables[0].notices, *_question_notices(columns, column, filled)]
     if refused.any():

@@ -396,6 +396,73 @@ def columns_as_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
     return tuple(renamed)
 
 
+def join_choice_columns(tables: Sequence[LabelTable | TrueLabels]) -> tuple[LabelTable | TrueLabels, ...]:
+    """Join the questions Answer.GROUP.CHOICE of Mechanical Turk, true or false, to one question a group.
+
+    Choices without a group, each a question of its own such as Answer.cat.on, are one question if every vote
+    has exactly one of them. A group of which a vote has several choices is a set of tags.
+    """
+    groups: dict[str, dict[str, LabelTable]] = {}
+    for table in tables:
+        parts = table.question.split(".")
+        if (
+            isinstance(table, LabelTable)
+            and len(parts) > 2
+            and parts[0] == "Answer"
+            and {name.casefold() for name in table.outputs} <= {"true", "false"}
+        ):
+            groups.setdefault(".".join(parts[:-1]), {})[parts[-1]] = table
+    alone = {group: choices for group, choices in groups.items() if len(choices) == 1}
+    if len(alone) > 1:
+        groups["Answer"] = {group.partition(".")[2]: next(iter(of.values())) for group, of in alone.items()}
+    joined: dict[str, tuple[LabelTable | TrueLabels, ...]] = {}  # by question
+    for group, choices in groups.items():
+        if len(choices) < 2:
+            continue
+        together = _join_choices(group, choices)
+        named = [choice.question for choice in choices.values()]
+        if together is not None and not (group == "Answer" and len(together.unlabelled)):
+            joined |= {named[0]: (together,)} | dict.fromkeys(named[1:], ())
+        elif together is None and group != "Answer":
+            for name, choice in choices.items():
+                joined[choice.question] = (replace(_as_tag(choice), question=question_of_tag(group, name)),)
+    return tuple(new for table in tables for new in joined.get(table.question, (table,)))
+
+
+def _join_choices(question: str, choices: Mapping[str, LabelTable]) -> LabelTable | None:
+    """Join columns of true and false to one question; None if a vote has several choices."""
+    outputs = tuple(sorted(choices, key=natural))
+    annotators: dict[str, int] = {}
+    tasks: dict[str, int] = {}
+    pieces = []
+    for choice, table in choices.items():
+        is_true = np.array([name.casefold() == "true" for name in table.outputs])[table.label]
+        person = np.array([annotators.setdefault(name, len(annotators)) for name in table.annotators])
+        task = np.array([tasks.setdefault(name, len(tasks)) for name in table.tasks])
+        time = np.full(len(table), math.nan) if table.time is None else table.time
+        label, row = np.full(len(table), outputs.index(choice)), np.arange(len(table))
+        pieces.append((person[table.annotator], task[table.task], label, time, row, is_true))
+    rows = np.concatenate([np.stack(piece, axis=1) for piece in pieces])
+    rows = rows[np.argsort(rows[:, 4], kind="stable")]
+    chosen = rows[rows[:, 5] > 0]
+    pairs = {tuple(pair) for pair in chosen[:, :2].tolist()}
+    if len(pairs) < len(chosen) or not pairs:
+        return None
+    none = dict.fromkeys(pair for pair in map(tuple, rows[:, :2].tolist()) if pair not in pairs)
+    first = next(iter(choices.values()))
+    words = f"The choices {plain_names(outputs, 4, 20)} are one question: {plain(question, 40)}."
+    missing = [no_label_notice(len(none))] if none else []
+    return replace(
+        first, question=question, annotators=tuple(annotators), tasks=tuple(tasks), outputs=outputs,
+        annotator=chosen[:, 0].astype(np.int32), task=chosen[:, 1].astype(np.int32),
+        label=chosen[:, 2].astype(np.int16), time=None if first.time is None else chosen[:, 3],
+        pictures={tasks[first.tasks[task]]: picture for task, picture in first.pictures.items()},
+        unlabelled=np.array(list(none), dtype=np.int32).reshape(-1, 2), missing=len(none), tags=False,
+        notices=(words, *missing, *(text for text in first.notices if not text.endswith("no label."))),
+        columns={name: of for table in choices.values() for name, of in table.columns.items()},
+    )  # fmt: skip
+
+
 def _as_tag(table: LabelTable | TrueLabels) -> LabelTable | TrueLabels:
     names = table.outputs if isinstance(table, LabelTable) else table.classes
     present = np.array([name.casefold() in ("1", "true") for name in names], dtype=np.int16)

@@ -142,6 +142,60 @@ APPEN = (
 )
 
 
+def mturk_table(
+    path: Path, choices: Sequence[str], rows: Sequence[tuple[str, str, str, Sequence[str]]]
+) -> Path:
+    columns = ",".join(f'"Answer.{choice}"' for choice in choices)
+    lines = [f'"HITId","WorkerId","AssignmentStatus","Input.url",{columns}']
+    lines += [
+        f'"{task}","{who}","{status}","{task}.png",{",".join(cells)}' for task, who, status, cells in rows
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+T, F = "true", "false"
+GROUP = ("animal.Cat", "animal.Dog", "animal.None", "sure")
+
+
+@pytest.mark.parametrize("no", ["false", ""])
+def test_a_radio_group_of_mechanical_turk_is_one_question(tmp_path: Path, no: str) -> None:
+    rows = [
+        ("t1", "w1", "Submitted", (T, no, no, "yes")),
+        ("t1", "w2", "Rejected", (no, T, no, "no")),
+        ("t1", "w3", "Approved", (no, no, T, "no")),
+        ("t2", "w1", "Submitted", (no, no, no, "yes")),
+        ("t2", "w2", "Submitted", (no, T, no, "yes")),
+    ]
+    animal, sure = read_labels(mturk_table(tmp_path / "batch.csv", GROUP, rows))
+    assert isinstance(animal, LabelTable)
+    assert (animal.question, animal.outputs) == ("Answer.animal", ("Cat", "Dog", "None"))
+    assert votes_of(animal) == {
+        ("w1", "t1.png", "Cat"),
+        ("w3", "t1.png", "None"),
+        ("w2", "t2.png", "Dog"),
+    }
+    assert animal.missing == len(animal.unlabelled) == (no == F)
+    assert isinstance(sure, LabelTable)
+    assert sure.question == "Answer.sure"
+    assert len(sure) == 4
+
+
+def test_radio_buttons_without_a_group_are_one_question(tmp_path: Path) -> None:
+    rows = [("t1", "w1", "Submitted", (T, F)), ("t1", "w2", "Submitted", (F, T))]
+    (table,) = read_labels(mturk_table(tmp_path / "batch.csv", ("cat.on", "dog.on"), rows))
+    assert votes_of(table) == {("w1", "t1.png", "cat"), ("w2", "t1.png", "dog")}
+
+
+def test_a_group_of_checkboxes_is_a_set_of_tags(tmp_path: Path) -> None:
+    rows = [("t1", "w1", "Submitted", (T, T, F, "yes")), ("t1", "w2", "Submitted", (T, F, F, "no"))]
+    *tags, sure = read_labels(mturk_table(tmp_path / "batch.csv", GROUP, rows))
+    names = [f"Answer.animal: {name}" for name in ("Cat", "Dog", "None")]
+    assert [tag.question for tag in tags if isinstance(tag, LabelTable)] == names
+    assert votes_of(tags[1]) == {("w1", "t1.png", "present"), ("w2", "t1.png", "absent")}
+    assert votes_of(sure) == {("w1", "t1.png", "yes"), ("w2", "t1.png", "no")}
+
+
 def test_a_missing_number_is_no_label(tmp_path: Path) -> None:
     votes = [("ann", 1.0), ("bob", float("nan")), ("cid", 2.0)]
     records = [{"annotator": name, "task": "t", "label": label} for name, label in votes]
