@@ -74,6 +74,7 @@ class ImportCandidates:
     # masks, points and tables of marks in a folder, not named by the user: unreadable ones are skipped
     from_folders: frozenset[Path] = frozenset()
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
+    excluded: frozenset[Path] = frozenset()  # files of folders that are not read
     sources: Sources = field(default_factory=Sources)  # the parsed files of annotations
     _files: set[Path] = field(default_factory=set)
 
@@ -158,14 +159,18 @@ def classify_files(
     *,
     readers: Sequence[OtherFiles] = (),
     skip_unreadable: bool = False,
+    excluded: frozenset[Path] = frozenset(),
 ) -> ImportCandidates:
     """Classify each file as far as its own content determines the type; see `sort_files`.
 
     `skip_unreadable`: whether named files that cannot be read are skipped, as those of folders are.
+    `excluded`: files of folders that are not read.
     """
     sources = Sources() if sources is None else sources
     skipped = SkippedFiles(() if skip_unreadable else paths)
-    candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers, skipped=skipped)
+    candidates = ImportCandidates(
+        tuple(paths), kind, sources=sources, readers=readers, skipped=skipped, excluded=excluded
+    )
     reports: list[NoImageError] = []  # folders of reports or plans, fetched with the images of a PACS
     for path, step in steps_of(watch, paths):
         with skipped.reading(path):
@@ -295,6 +300,8 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
     for path, step in steps_of(part(watch, 0.02, 0.95), files):
         step(0.0, f"looking at {plain(path.name)}")
         name = path.name.casefold()
+        if path in candidates.excluded:
+            continue
         if name == _DICOMDIR or name.endswith((".img", ".img.gz")):
             continue  # the files that it lists are examined instead
         try:
@@ -333,6 +340,8 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
             refused.append(error)
     if _count(candidates) == before:
         problem = "is a folder without anything to import; expected images, volumes, masks or tables in it"
+        if candidates.excluded.intersection(files):
+            problem = "contains nothing that is not in the study already"
         raise refused[0] if refused else InputError(problem, file=folder)
     if refused:
         more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""

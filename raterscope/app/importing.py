@@ -121,6 +121,7 @@ def read_files(
     at_hand: StudyImages = NOTHING,
     asks: bool = False,
     skip_unreadable: bool = False,
+    excluded: frozenset[Path] = frozenset(),
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Readings:
@@ -136,6 +137,7 @@ def read_files(
     `label_annotator`: annotator of label files without annotators; by default that of `reading`.
     `at_hand`: available images, tasks and items, besides those in the files; masks may be drawn on these
         images.
+    `excluded`: files of folders that are not read.
     `asks`: whether the user can be asked about detections exported from this program; otherwise they are
         truth.
     `sources`: holds the files until a question is answered, if they are read more than once.
@@ -144,8 +146,9 @@ def read_files(
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
     listed = [OtherFiles(name, KINDS[name].file_kinds, reader.recognises) for name, reader in readers.items()]
     candidates = classify_files(
-        paths, kind, sources, part(watch, 0.0, _LOOKED), readers=listed, skip_unreadable=skip_unreadable
-    )
+        paths, kind, sources, part(watch, 0.0, _LOOKED), readers=listed, skip_unreadable=skip_unreadable,
+        excluded=excluded,
+    )  # fmt: skip
     sources, skipped = candidates.sources, candidates.skipped
     others = {
         name: readers[name].read([sources.open(path) for path in files], kind, watch)

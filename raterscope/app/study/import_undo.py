@@ -13,6 +13,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import StudyError, plain
+from raterscope.app.formats.volumes import walk_files
 from raterscope.app.review import Decision
 from raterscope.app.study.imports import number_import
 from raterscope.app.study.labels import link_pictures
@@ -89,8 +90,10 @@ def _identity(path: Path) -> str:
 
 
 def repeated_files(known: Mapping[str, ImportedFile], paths: Sequence[Path]) -> dict[Path, ImportedFile]:
-    """Return the files that are in the study already, with the earlier import of each."""
-    present = (path for path in paths if known and path.is_file())
+    """Return the files that are in the study already, of folders too, with the earlier import of each."""
+    names = {identity.rsplit(":", 2)[0] for identity in known}
+    files = (file for path in paths for file in (walk_files(path) if path.is_dir() else [path]))
+    present = (file for file in files if file.name in names and file.is_file())
     return {path: known[identity] for path in present if (identity := _identity(path)) in known}
 
 

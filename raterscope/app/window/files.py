@@ -354,7 +354,7 @@ class Importer(QObject):
             "Import again",
             "Skip",
             partial(self._read, batch),
-            partial(self._read, replace(batch, paths=others))
+            partial(self._read, replace(batch, paths=others, excluded=frozenset(repeated)))
             if others
             else partial(self._on_unanswered, problem, batch),
         )

@@ -239,6 +239,7 @@ class Batch:
     mappings: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     reading: MaskOptions = DEFAULT_MASK_OPTIONS
     may_resample: bool = False
+    excluded: frozenset[Path] = frozenset()  # files of the folders that are not read
     sources: Sources = field(default_factory=partial(Sources, is_lasting=True))
 
 
@@ -286,7 +287,7 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImp
     try:
         readings = read_files(
             paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
-            skip_unreadable=True, sources=batch.sources, watch=watch,
+            skip_unreadable=True, excluded=batch.excluded, sources=batch.sources, watch=watch,
         )  # fmt: skip
         preview = preview_readings(
             readings, at_hand.entries, may_resample=batch.may_resample, renamed=at_hand.renamed

@@ -6,7 +6,10 @@ from PySide6.QtWidgets import QMessageBox
 
 from raterscope.app.review import Decision
 from tests.app.driving import idle, open_study, press
+from tests.app.test_reads import opens
 from tests.waiting import LONG
+
+__all__ = ["opens"]
 
 FILES = {
     "clicks": "annotator,image,x,y\n" + "".join(f"new{n % 3},one.png,{n},{n}\n" for n in range(9)),
@@ -31,6 +34,29 @@ def press_button(window, qtbot, words):
     (button,) = (button for button in box(window, qtbot).buttons() if button.text() == words)
     button.click()
     idle(window, qtbot)
+
+
+def test_a_folder_with_a_table_that_is_in_the_study_is_asked_about(opened, qtbot, tmp_path, opens):
+    folder = tmp_path / "batch" / "deep"
+    folder.mkdir(parents=True)
+    dropped(opened, qtbot, folder, "clicks")
+    opens.clear()
+    opened.open_paths([folder.parent])
+    assert box(opened, qtbot).text() == "clicks.csv is in the study already."
+    assert not opens[folder / "clicks.csv"]
+    press_button(opened, qtbot, "Skip")
+    qtbot.waitUntil(lambda: "nothing that is not in the study already" in opened.notice.text, timeout=LONG)
+    (folder / "votes.csv").write_text(FILES["votes"], encoding="utf-8")
+    opened.open_paths([folder.parent])
+    press_button(opened, qtbot, "Skip")
+    qtbot.waitUntil(lambda: "12 votes" in opened.status.message, timeout=LONG)
+    assert "clicks" not in opened.status.message
+    assert not opens[folder / "clicks.csv"]
+    assert opens[folder / "votes.csv"] <= 2
+    opened.open_paths([folder.parent])
+    assert box(opened, qtbot).text() == "clicks.csv (and 1 more) is in the study already."
+    press_button(opened, qtbot, "Import again")
+    assert "clicks.csv counts again" in opened.status.message
 
 
 def dropped(window, qtbot, folder, *names):

@@ -152,7 +152,7 @@ def _search_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
     return tuple(volumes)
 
 
-def walk_files(folder: Path, watch: Watch) -> Iterator[Path]:
+def walk_files(folder: Path, watch: Watch = silent) -> Iterator[Path]:
     """Yield the files of a folder and its subfolders by name, without following links."""
     count = 0
     for directory, folders, names in os.walk(folder):
