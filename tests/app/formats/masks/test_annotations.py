@@ -345,3 +345,16 @@ def test_what_is_of_another_type_than_it_should_be_is_passed_over(written) -> No
     assert by_key(read_masks(path))["annotator 7", "a.png", "cell"].any()
     content = coco({"segmentation": [[0, 0, 2, 0, 2, 2, 0, 2]], "attributes": 5}) | {"categories": 7}
     assert [mask.structure for mask in read_masks(written(content)).masks] == [""]
+
+
+def test_marks_larger_than_the_memory_allows_are_refused_with_what_to_do(tmp_path):
+    square = [0, 0, 29_000, 0, 29_000, 29_000, 0, 29_000]
+    content = {
+        "images": [{"id": 1, "file_name": "a.png", "width": 29_000, "height": 29_000}],
+        "categories": [{"id": 1, "name": "cell"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "segmentation": [square]}],
+    }
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"841 million .* 0\.8 GB .* 300 million .* fewer images or annot"):
+        read_masks(path)
