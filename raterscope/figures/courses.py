@@ -293,7 +293,7 @@ def stream_table(history: StreamHistory, truth: StreamTruth | None) -> PlotTable
     columns["decisions to change low"], columns["decisions to change high"] = history.interval.T
     columns["decisions to change as a share"] = history.share
     columns["chance of a change"] = history.chance
-    columns["firm"] = history.firm
+    columns["stop rule met"] = history.firm
     return PlotTable.of(columns)
 
 

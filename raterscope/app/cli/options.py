@@ -92,7 +92,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "references": ("references", "references warfield2004 --bibtex"),
     "watch": (
         "watch study.rscope clicks.csv --extent 1280 960",
-        "watch study.rscope exports/ --every 10 --until-firm",
+        "watch study.rscope exports/ --every 10 --until-stop-rule",
         "watch study.rscope clicks.csv --once --set limit=0.05",
     ),
     "simulate": ("simulate overlapping -o simulated", "simulate bias -o pairs --study"),
@@ -406,8 +406,8 @@ def _describe_watch(commands: Commands) -> None:
         "Reads clicks as they are written to a file, or to the files of a folder, and fuses them annotator\n"
         "by annotator. The study is made where it does not exist. Writes a line of JSON for every step:\n"
         "what was found, what more annotators would change, and whether the image meets the stop rule\n"
-        "(`firm`). Stopped by Ctrl-C, it saves its result as a run of the study. Started again, also after\n"
-        "a crash, it continues where it was.",
+        "(`stop_rule_met`). Stopped by Ctrl-C, it saves its result as a run of the study. Started\n"
+        "again, also after a crash, it continues where it was.",
         listing=_watch_listing,
     )
     add_study(watch)
@@ -417,7 +417,10 @@ def _describe_watch(commands: Commands) -> None:
     watch.add_argument("--every", type=seconds, default=2.0, metavar="SECONDS",
                        help="time between two readings (default: %(default)s)")  # fmt: skip
     watch.add_argument("--once", action="store_true", help="read the source once, then end")
-    watch.add_argument("--until-firm", action="store_true", help="end when every image meets the stop rule")
+    watch.add_argument("--until-stop-rule", action="store_true",
+                       help="end when every image meets the stop rule")  # fmt: skip
+    watch.add_argument("--until-firm", dest="until_stop_rule", action="store_true",
+                       help=argparse.SUPPRESS)  # fmt: skip
     watch.add_argument("--ask", type=count, metavar="N",
                        help="also report the image that needs another annotator most, and the "
                             "N annotators with the largest expected information gain there")  # fmt: skip

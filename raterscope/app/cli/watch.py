@@ -85,8 +85,8 @@ def _follow(following: LiveSource, study: Study, stop: threading.Event, options:
                 _print_next(following, study, options.ask)
             if not growth.more and following.is_settling_due:
                 _settle(following, study, stop)
-            firm = bool(following.watched) and all(answer.firm for answer in following.watched.values())
-            if firm and options.until_firm:
+            watched = following.watched.values()
+            if options.until_stop_rule and watched and all(answer.firm for answer in watched):
                 return "every image meets the stop rule"
             if not growth.more:
                 if options.once:
@@ -151,7 +151,8 @@ def _figures(name: str, watched: WatchedImage) -> dict[str, Any]:
         "chance_of_change": _number(watched.outlook.any),
         "sensitivity": [_number(value) for value in history.sensitivity[-1].tolist()],
         "precision": [_number(value) for value in history.precision[-1].tolist()],
-        "firm": watched.firm,
+        "stop_rule_met": watched.firm,
+        "firm": watched.firm,  # its former name, which programs may read
     }
 
 

@@ -75,9 +75,15 @@ def test_restarted_it_reports_its_position_and_reads_new_rows(
     assert [image_event["annotators"] for image_event in of_images(event_list)] == [3, 4]
 
 
-def test_it_ends_by_itself_once_every_image_meets_the_stop_rule(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--until-stop-rule", "--until-firm"])  # the second is the former name
+def test_it_ends_by_itself_once_every_image_meets_the_stop_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
     append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(25)))
-    assert main(arguments(tmp_path, "--until-firm", "--set", "limit=0.2", "--every", "0.1")) == 0
+    assert main(arguments(tmp_path, option, "--set", "limit=0.2", "--every", "0.1")) == 0
+    last = of_images(events(capsys.readouterr().out))[-1]
+    assert last["stop_rule_met"]
+    assert last["firm"]
 
 
 def test_a_line_that_is_invalid_is_reported_and_the_others_count(

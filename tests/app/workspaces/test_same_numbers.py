@@ -156,7 +156,7 @@ def test_the_stop_rule_of_a_watched_source(waiting, qtbot, images_only, tmp_path
     stream = waiting.workspace.stream
     stream.offers.resume.click()
     wait_for(waiting, qtbot, 9)
-    assert stream._firm.text() == (FIRM if text["firm"] else LOOSE)
+    assert stream._firm.text() == (FIRM if text["stop_rule_met"] else LOOSE)
     (now,) = waiting.workspace.streaming.live.following.watched.values()
     assert text["expected_changes"] == pytest.approx(now.outlook.expected, abs=1e-6)
     assert text["detections"] == int(now.fusion.detection.detected.sum())
@@ -165,7 +165,7 @@ def test_the_stop_rule_of_a_watched_source(waiting, qtbot, images_only, tmp_path
     shown = "under 0.1" if 0 < number < 0.1 else f"{number:.1f}"
     assert stream._outlook.text().startswith(f"{more} more: {shown} changes")
     line = next(line for line in waiting.workspace.queue.view.lines if line.title == "one.png")
-    assert ("(enough)" in line.detail) == text["firm"]
+    assert ("(enough)" in line.detail) == text["stop_rule_met"]
 
 
 @pytest.mark.usefixtures("compiled")
