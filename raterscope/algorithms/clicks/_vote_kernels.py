@@ -126,46 +126,6 @@ def _by_chance(
 
 
 @compiled(error_model="numpy")
-def _weigh(
-    i: int, votes: StackedVotes, odds: Array, chance: Array, shift: Array, structure: Array, by_chance: Array
-) -> None:
-    """Compute the log probability of the votes on each cluster of image `i`; see `weigh`."""
-    small_code()
-    first, annotator, count = votes.first, votes.annotator, votes.count
-    own, weighted, weights = votes.annotators[i], votes.weighted[i], votes.weights
-    annotators = votes.annotators[i + 1] - own
-    quiet, ratio, likely = np.empty(len(shift)), np.empty(annotators), np.empty(annotators)
-    for r in range(annotators):
-        ratio[r] = np.exp(odds[own + r])
-    _omitted(own, annotators, weighted, ratio, weights, shift, quiet)
-    missed = _unmet(own, own, annotators, weighted, chance, weights)
-    _by_chance(own, own, annotators, weighted, chance, weights, likely)
-    for m in range(votes.clusters[i], votes.clusters[i + 1]):
-        present, met = 0.0, missed
-        for p in range(first[m], first[m + 1]):
-            r = annotator[p]
-            present += odds[own + r] * (weights[own + r] if weighted else 1.0)
-            met += likely[r]
-        by_chance[m] = met
-        for k in range(len(shift)):
-            structure[m, k] = present + count[m] * shift[k] + quiet[k]
-
-
-@compiled(error_model="numpy")
-def weigh(
-    votes: StackedVotes, odds: Array, chance: Array, shift: Array, structure: Array, by_chance: Array
-) -> None:
-    """Compute the log probability of each cluster's votes (eqs. 21, 22).
-
-    `odds`, `chance`: (R,) float64. `shift`: (K,) float64. `structure`, `by_chance`: (M, K) and (M,) float64,
-    written: log probability as a structure at each node, and as clicks that met by chance.
-    """
-    small_code()
-    for i in range(len(votes.trust)):
-        _weigh(i, votes, odds, chance, shift, structure, by_chance)
-
-
-@compiled(error_model="numpy")
 def _nodes(quiet: Array, share: Array, trust: float, node: Array) -> float:
     """Write the probability of no marks at each node, times that of the node, over a factor; return its log.
 
@@ -182,24 +142,13 @@ def _nodes(quiet: Array, share: Array, trust: float, node: Array) -> float:
 
 
 @compiled(error_model="numpy")
-def _lifts(begin: int, end: int, count: Array, trust: float, shift: Array) -> Array:
-    """Return the factors for some counts of votes at each node, (end - begin, K)."""
-    small_code()
-    lifts = np.empty((end - begin, len(shift)))
-    for m in range(begin, end):
-        for k in range(len(shift)):
-            lifts[m - begin, k] = np.exp(trust * count[m] * shift[k])
-    return lifts
-
-
-@compiled(error_model="numpy")
 def _expect(
     i: int, votes: StackedVotes, prior: StackedPrior, state: StackedState, shift: Array, lifts: Array,
     missed: float, likely: Array, looks: StackedPosteriors,
 ) -> float:  # fmt: skip
     """Run an E step (eq. 25) on image `i`: write the posteriors, return the log posterior.
 
-    `lifts`: as from `_lifts`. `missed`, `likely`: as from `_unmet` and `_by_chance`. The prior of the chances
+    `lifts`: as for `ascend`. `missed`, `likely`: as from `_unmet` and `_by_chance`. The prior of the chances
     is not included.
     """
     small_code()
@@ -233,7 +182,7 @@ def _expect(
             met += likely[annotator[p]]
         total = 0.0
         for k in range(len(shift)):
-            structure[m, k] = lifts[m - begin, k] * node[k]
+            structure[m, k] = lifts[m, k] * node[k]
             total += structure[m, k]
         present = trust * present + real + np.log(total)
         alluring, met = drawn[m] + lure, met - rest[m] + stray
@@ -345,48 +294,9 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
 
 
 @compiled(error_model="numpy")
-def _sum(values: Array, count: int) -> float:
-    """Sum the first values of a row, fewer than 128, in NumPy's order: the result has the same bits."""
-    small_code()
-    total = 0.0
-    if count < 8:
-        for i in range(count):
-            total += values[0, i]
-        return float(total)
-    aligned = count - count % 8
-    lane = np.empty(8)
-    for i in range(8):
-        lane[i] = values[0, i]
-        for begin in range(8, aligned, 8):
-            lane[i] += values[0, begin + i]
-    total = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
-    for i in range(aligned, count):
-        total += values[0, i]
-    return float(total)
-
-
-@compiled(error_model="numpy")
 def _clipped_rate(right: float, total: float) -> float:
     rate = right / total if total > 0.0 else 0.5
     return min(max(rate, EDGE), 1.0 - EDGE)
-
-
-@compiled(error_model="numpy")
-def _distribute(
-    i: int, start: Array, votes: StackedVotes, prior: StackedPrior, looks: StackedPosteriors
-) -> None:
-    """Distribute initial posteriors of a structure, (M,), over nodes and kinds as in the prior."""
-    small_code()
-    structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
-    second, third = prior.kinds[i, 1], prior.kinds[i, 2]
-    if second == 0.0 and third == 0.0:
-        third = 1.0
-    for m in range(votes.clusters[i], votes.clusters[i + 1]):
-        present = votes.truth[m] if votes.known[m] else start[m]
-        absent = (1 - present) / (second + third)
-        artefact[m], by_chance[m] = absent * second, absent * third
-        for k in range(structure.shape[1]):
-            structure[m, k] = present * prior.share[i, k]
 
 
 @compiled(error_model="numpy")
@@ -419,23 +329,26 @@ def _maximise(
         if not clusters:
             right, wrong = marks[r] + right, sums[0, nodes + 1] - marks[r] + wrong
         chance[own + r] = _clipped_rate(right, right + wrong)
-    present, absent = _sum(sums, nodes) + prior.kinds[i, 0], sums[0, nodes + 1] + prior.kinds[i, 2]
+    present, absent = prior.kinds[i, 0], sums[0, nodes + 1] + prior.kinds[i, 2]
+    for k in range(nodes):
+        present += sums[0, k]
     kinds[i, 0], kinds[i, 1], kinds[i, 2] = present, sums[0, nodes] + prior.kinds[i, 1], clusters
     if not clusters:
         kinds[i, 0] = _clipped_rate(present, present + kinds[i, 1] + absent)
         kinds[i, 1], kinds[i, 2] = 0.0, 1.0 - kinds[i, 0]
+    structures = 0.0
     for k in range(nodes):
         sums[0, k] += prior.strength[i] * prior.share[i, k]
-    structures = _sum(sums, nodes)
+        structures += sums[0, k]
     for k in range(nodes):
         share[i, k] = sums[0, k] / structures if structures > 0.0 and not starts else prior.share[i, k]
 
 
 @compiled(error_model="numpy")
 def ascend(
-    begin: int, end: int, most: Array, tolerance: float, starts: bool, start: Array, votes: StackedVotes,
-    prior: StackedPrior, shift: Array, state: StackedState, looks: StackedPosteriors, former: Array,
-    objective: Array, steps: Array, converged: Array,
+    begin: int, end: int, most: Array, tolerance: float, starts: bool, votes: StackedVotes,
+    prior: StackedPrior, shift: Array, lifts: Array, state: StackedState, looks: StackedPosteriors,
+    former: Array, objective: Array, steps: Array, converged: Array,
 ) -> None:  # fmt: skip
     """Iterate E and M steps on each of several images.
 
@@ -445,11 +358,11 @@ def ascend(
     `begin`, `end`: range of images.
     `most`: (I,) int64, largest number of E steps; 0 to leave an image as it is.
     `tolerance`: relative gain at which to end.
-    `starts`: whether to begin with an M step from `start`; the state is then only written.
-    `start`: (M,) float64, initial posteriors of a structure.
+    `starts`: whether to begin with an M step from `looks`; the state is then only written.
     `shift`: (K,) float64.
+    `lifts`: (M, K) float64, factors of the clusters' counts of votes at each node.
     `state`: initial values; overwritten.
-    `looks`: written; posteriors of the last E step.
+    `looks`: posteriors; overwritten by those of the last E step.
     `former`: (I,) float64, objective of the last E step, of an earlier call; NaN at the first one.
         Overwritten.
     `objective`: (I, N) float64, written: the objective of each E step.
@@ -465,12 +378,9 @@ def ascend(
         own, weighted = votes.annotators[i], votes.weighted[i]
         annotators = votes.annotators[i + 1] - own
         likely = np.empty(annotators)
-        lifts = _lifts(votes.clusters[i], votes.clusters[i + 1], votes.count, votes.trust[i], shift)
         earliest = -1 if starts else 0
         for iteration in range(earliest, most[i]):
-            if iteration < 0:
-                _distribute(i, start, votes, prior, looks)
-            else:
+            if iteration >= 0:
                 if not prior.places[i] or iteration <= earliest + 1:  # later M steps keep the chances
                     missed = _unmet(own, own, annotators, weighted, chance, votes.weights)
                     _by_chance(own, own, annotators, weighted, chance, votes.weights, likely)
@@ -515,9 +425,9 @@ def _draw_gammas(row: int, shapes: Array, table: Array, drawn: Array) -> int:
 
 @compiled(error_model="numpy")
 def draw(
-    begin: int, end: int, first: Array, annotator: Array, counts: Array, level: Array, worth: Array,
-    artefact: Array, rest: Array, trust: float, shapes: Array, centre: Array, table: Array, kinds: Array,
-    shift: Array, share: Array, drawn: Array,
+    begin: int, end: int, first: Array, annotator: Array, level: Array, worth: Array,
+    artefact: Array, rest: Array, trust: float, shapes: Array, factor: Array, table: Array, kinds: Array,
+    shift: Array, share: Array, lifts: Array, drawn: Array,
 ) -> None:  # fmt: skip
     """Draw annotators' rates; compute the chances that clusters look like structures with them.
 
@@ -526,27 +436,25 @@ def draw(
 
     `begin`, `end`: range of draws.
     `first`, `annotator`: as for `tally`.
-    `counts`: (L,) float64, the distinct counts of votes.
-    `level`: (M,) int64, index into `counts` of each cluster.
+    `level`: (M,) int64, index into `lifts` of each cluster.
     `worth`: (R,) float64, weights; empty where all count fully.
     `artefact`, `rest`, `trust`: as `drawn`, `rest`, `trust` of `StackedVotes`.
     `shapes`: (4 * R, 3) float64, as from `gamma_shapes`, of each annotator's marks on structures, omissions
         there, marks and omissions by chance.
-    `centre`: (R,) float64, added to the log odds of a mark on a structure.
+    `factor`: (R,) float64, of the odds of a mark on a structure.
     `table`: (N, 3) float64, normal, uniform and exponential random numbers.
     `kinds`: (D, 3) float64, logarithms.
     `shift`, `share`: (K,) float64, the share's logarithm.
+    `lifts`: (L, K) float64, factors of the distinct counts of votes at each node.
     `drawn`: (D, M) float64, written.
     """
     small_code()
-    nodes, quiet, node = np.empty(len(counts)), np.empty(len(shift)), np.empty(len(shift))
-    annotators, weighted = len(centre), len(worth) > 0
+    nodes, quiet, node = np.empty(len(lifts)), np.empty(len(shift)), np.empty(len(shift))
+    annotators, weighted = len(factor), len(worth) > 0
     evidence, likely = np.empty(annotators), np.empty(annotators)
     ratio, chance, gammas = np.empty(annotators), np.empty(annotators), np.empty(len(shapes))
     row = begin - begin
     zero = annotators - annotators  # for a literal the kernels would be compiled once more
-    factor = np.exp(centre)
-    lifts = _lifts(zero, len(counts), counts, trust, shift)
     for d in range(begin, end):
         row = _draw_gammas(row, shapes, table, gammas)
         for r in range(annotators):
@@ -560,7 +468,7 @@ def draw(
         missed = _unmet(zero, zero, annotators, weighted, chance, worth)
         _by_chance(zero, zero, annotators, weighted, chance, worth, likely)
         at_nodes = _nodes(quiet, share, trust, node)
-        for count in range(len(counts)):
+        for count in range(len(lifts)):
             nodes[count] = 0.0
             for k in range(len(shift)):
                 nodes[count] += lifts[count, k] * node[k]

@@ -374,17 +374,19 @@ def ascend(
     from raterscope.algorithms.clicks import _vote_kernels as kernels
 
     votes, nodes, images = stack.votes, len(stack.shift), len(stack)
-    looks = kernels.StackedPosteriors(
-        np.empty((len(votes.count), nodes)), np.empty(len(votes.count)), np.empty(len(votes.count))
-    )
     starts = isinstance(start, np.ndarray)
     if isinstance(start, np.ndarray):
+        looks = kernels.StackedPosteriors(*_distribute(stack, start))
         state = kernels.StackedState(
             np.empty(len(votes.weights)), np.empty(len(votes.weights)), np.empty((images, 3)),
             np.empty((images, nodes)),
         )  # fmt: skip
     else:
-        state, start = kernels.StackedState(*(values.copy() for values in start)), np.empty(0)
+        looks = kernels.StackedPosteriors(
+            np.empty((len(votes.count), nodes)), np.empty(len(votes.count)), np.empty(len(votes.count))
+        )
+        state = kernels.StackedState(*(values.copy() for values in start))
+    lifts = np.exp((votes.trust[stack.image_of_cluster] * votes.count)[:, None] * stack.shift)
     size = np.diff(votes.first[votes.clusters]) + nodes * (
         np.diff(votes.clusters) + 4 * np.diff(votes.annotators)
     )
@@ -400,7 +402,7 @@ def ascend(
         objective, steps = np.empty((images, int(most.max()))), np.zeros(images, dtype=np.int64)
         for begin, end in _batches(size * most):
             kernels.ascend(
-                begin, end, most, tolerance, starts, start, votes, stack.prior, stack.shift, state, looks,
+                begin, end, most, tolerance, starts, votes, stack.prior, stack.shift, lifts, state, looks,
                 former, objective, steps, converged,
             )  # fmt: skip
             last = float(objective[steps > 0, steps[steps > 0] - 1].max()) if one_image else None
@@ -411,6 +413,16 @@ def ascend(
         starts = False
     objectives = parts[0] if len(parts) == 1 else [np.concatenate(rows) for rows in zip(*parts, strict=True)]
     return StackedEMResult(stack, ClusterPosteriors(*looks), state, objectives, converged)
+
+
+def _distribute(stack: Stack, start: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Distribute initial posteriors of a structure, (M,), over nodes and kinds as in the prior."""
+    votes, image = stack.votes, stack.image_of_cluster
+    present = np.where(votes.known, votes.truth, start)
+    others = stack.prior.kinds[:, 1:].copy()
+    others[~others.any(axis=1), 1] = 1.0
+    absent = ((1 - present) / others.sum(axis=1)[image])[:, None] * others[image]
+    return present[:, None] * stack.prior.share[image], absent[:, 0].copy(), absent[:, 1].copy()
 
 
 def _batches(work: IntArray) -> Iterator[tuple[int, int]]:
@@ -474,12 +486,15 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Cluster
 
 def log_votes(stack: Stack, odds: FloatArray, shift: FloatArray) -> FloatArray:
     """Return the log probability of each cluster's votes as a structure at each node (eq. 22), (M, K)."""
-    from raterscope.algorithms.clicks._vote_kernels import weigh
-
-    clusters = len(stack.votes.count)
-    structure, by_chance = np.empty((clusters, len(shift))), np.empty(clusters)
-    weigh(stack.votes, odds, np.full(len(odds), 0.5), shift, structure, by_chance)
-    return structure
+    votes, image = stack.votes, stack.image_of_cluster
+    cluster = np.repeat(np.arange(len(image)), np.diff(votes.first))
+    annotator = votes.annotator + votes.annotators[image[cluster]]
+    present = np.bincount(cluster, (votes.weights * odds)[annotator], minlength=len(image))
+    quiet = np.stack([
+        np.bincount(stack.image_of_annotator, votes.weights * np.log1p(np.exp(odds + ease)), len(stack))
+        for ease in shift
+    ], axis=1)  # fmt: skip
+    return np.asarray(present[:, None] + votes.count[:, None] * shift - quiet[image])
 
 
 def _maximise(problem: Problem, now: ClusterPosteriors, state: State) -> State:

@@ -455,11 +455,11 @@ def _intervals(
     block = DRAWN_AT_ONCE // (len(votes.annotator) + len(share) * (len(hit) + len(counts)) + 1)
     for begin, end in parts_of(draws, block):
         draw(
-            begin, end, votes.first, annotator, counts, level, worth[order] if len(worth) else worth,
+            begin, end, votes.first, annotator, level, worth[order] if len(worth) else worth,
             problem.artefact, problem.rest, prior.trust, shapes,
-            (ascent.state.odds - np.log(right / wrong))[order],
+            (np.exp(ascent.state.odds) * wrong / right)[order],
             proposals(settings.detection_seed, begin, (end - begin) * len(shapes)), kinds, prior.shift,
-            share, drawn,
+            share, np.exp(prior.trust * counts[:, None] * prior.shift), drawn,
         )  # fmt: skip
         if prior.places:
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
