@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -101,11 +102,12 @@ _READY = None
 class Workers:
     """Worker processes that start with the first tasks and stay for later tasks, until the context ends.
 
-    `jobs`: maximum number of processes.
+    `jobs`: maximum number of processes. `patience`: seconds without a task after which a process ends.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, patience: float | None = None) -> None:
         self.jobs = jobs
+        self._patience = patience
         self._processes: dict[Connection, SpawnProcess] = {}
         self._starting: set[Connection] = set()
 
@@ -113,6 +115,10 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End all processes."""
         for pipe, process in self._processes.items():
             process.kill()
             pipe.close()
@@ -125,6 +131,11 @@ class Workers:
     def running(self) -> bool:
         """Whether workers run or are starting."""
         return bool(self._processes)
+
+    @property
+    def all_alive(self) -> bool:
+        """Whether no process ended since the last task."""
+        return all(process.is_alive() for process in self._processes.values())
 
     def start(self, load: Callable[[], object] | None = None) -> None:
         """Start all processes, for tasks that follow soon.
@@ -205,7 +216,7 @@ class Workers:
         with _one_thread_each(), _holding_interrupts():
             for _ in range(count):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_serve, args=(theirs, load), daemon=True)
+                process = context.Process(target=_serve, args=(theirs, load, self._patience), daemon=True)
                 process.start()
                 theirs.close()
                 self._processes[ours] = process
@@ -230,6 +241,39 @@ def in_processes(
         return workers.answer(function, tasks, tick)
 
 
+class KeptWorkers:
+    """Workers that stay for tasks that follow within half a minute; their start takes longer than a task.
+
+    One set is kept; threads that need workers at the same time get others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: tuple[Workers, float] | None = None  # and the time from which they are idle
+
+    def take(self, jobs: int) -> Workers:
+        """Return workers, which are then ended or given back."""
+        with self._lock:
+            idle, self._idle = self._idle, None
+        if idle is not None:
+            workers, since = idle
+            if workers.all_alive and time.monotonic() - since < _PATIENCE / 2:
+                workers.jobs = jobs
+                return workers
+            workers.end()
+        return Workers(jobs, _PATIENCE)
+
+    def give(self, workers: Workers) -> None:
+        """Keep workers without a task, instead of those kept before."""
+        with self._lock:
+            before, self._idle = self._idle, (workers, time.monotonic())
+        if before is not None:
+            before[0].end()
+
+
+_PATIENCE = 60.0
+
+
 def processors() -> int:
     """Count the processors that this program may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -237,14 +281,14 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def _serve(pipe: Connection, load: Callable[[], object] | None = None) -> None:
+def _serve(pipe: Connection, load: Callable[[], object] | None, patience: float | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     collect_garbage_rarely()
     if load is not None:
         load()
     with suppress(EOFError, ConnectionError):  # the parent has ended
         pipe.send(_READY)
-        while True:
+        while pipe.poll(patience):
             function, arguments = pipe.recv()
             pipe.send((function(*arguments),))
 

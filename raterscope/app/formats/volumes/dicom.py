@@ -1,7 +1,7 @@
 """DICOM series as volumes: images are grouped and sorted along their normal; pixels are decoded and rescaled.
 
 Codecs are C libraries that damaged files can crash. They run in separate processes, so that a crash becomes
-an error message.
+an error message. A process decodes file after file until one of them is damaged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from raterscope.app.formats.volumes.dicom_headers import (
     read_dicom,
     read_heads,
 )
-from raterscope.app.workers import in_processes, processors
+from raterscope.app.workers import KeptWorkers, processors
 
 _SAME_POSITION = 1e-3
 """Maximum distance along the normal of slices with the same position, mm."""
@@ -357,6 +357,7 @@ _CODECS = {
 _UNPACKED = (*NATIVE, "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99", _RLE)
 """Compressed transfer syntaxes that pydicom decodes."""
 
+_DECODERS = KeptWorkers()
 _AT_ONCE = 8
 _PROCESSES = 2
 _WORTH_ANOTHER = 1 << 22
@@ -491,7 +492,16 @@ def _unpack(heads: Sequence[SliceHead], packed: list[int], values: NDArray[Any],
         watch(0.1 + 0.9 * done / len(tasks), f"unpacking {len(packed)} slices")
 
     jobs = min(_PROCESSES, processors()) if values.size >= _WORTH_ANOTHER else 1
-    answers = in_processes(decode_frames, tasks, jobs, tick)
+    answers: dict[str, list[NDArray[Any]] | str] = {}
+    decoders = _DECODERS.take(jobs)
+    try:
+        answers = decoders.answer(decode_frames, tasks, tick)
+    finally:
+        # A damaged file may leave a decoder damaged.
+        if answers.keys() == tasks.keys() and not any(isinstance(answer, str) for answer in answers.values()):
+            _DECODERS.give(decoders)
+        else:
+            decoders.end()
     for name, some in slices.items():
         answer = answers.get(name)
         head = heads[some[0]]

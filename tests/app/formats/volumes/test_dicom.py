@@ -1,7 +1,11 @@
 """DICOM series: order, geometry, values, and notices about unusual ones."""
 
 import io
+import multiprocessing
 import os
+import signal
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import imagecodecs
@@ -324,6 +328,25 @@ def test_a_stream_larger_than_its_header_is_not_decoded(tmp_path: Path) -> None:
     file = only(packed(tmp_path / "l.dcm", large, "1.2.840.10008.1.2.4.90"))
     with pytest.raises(InputError, match="another shape"):
         load_volume(file)
+
+
+def test_one_decoder_reads_file_after_file_until_one_is_damaged(tmp_path: Path) -> None:
+    def read(name: str, stream: bytes) -> set[int]:
+        (tmp_path / name).mkdir()
+        file = only(packed(tmp_path / name / "a.dcm", stream, "1.2.840.10008.1.2.4.80"))
+        with suppress(InputError):
+            load_volume(file)
+        return {process.pid for process in multiprocessing.active_children() if process.pid}
+
+    good = imagecodecs.jpegls_encode(np.zeros((16, 16), np.uint8))
+    first = read("a", good)
+    assert read("b", good) == first != set()
+    assert not read("c", good[:20] + b"\xff" * 20) & first
+    (again,) = read("d", good)
+    os.kill(again, signal.SIGKILL)
+    while any(process.pid == again for process in multiprocessing.active_children()):
+        time.sleep(0.01)
+    assert read("e", good) != {again}
 
 
 def _die(path: str, frames: list[int]) -> None:
