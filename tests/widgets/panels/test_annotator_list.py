@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication
 
 from raterscope.widgets import theme
@@ -18,7 +19,7 @@ from raterscope.widgets.panels.pair_browser import (
     AnnotatorsView,
 )
 from raterscope.widgets.panels.queue_items import QueueKind
-from raterscope.widgets.tables.annotator_grid import GridColumn
+from raterscope.widgets.tables.annotator_grid import AnnotatorGrid, AnnotatorGridView, GridColumn
 from tests.reading import accessible_text, visible_words
 
 
@@ -148,6 +149,24 @@ def test_values_of_a_column_have_the_same_decimals():
     texts = [column.text_of(row, brief=True) for row in range(3)]
     assert texts[2] == ""
     assert len({len(text) for text in texts[:2]}) == 1
+
+
+def test_columns_that_nearly_fit_need_no_scrolling(qtbot):
+    texts = np.array(["1 right, 1 wrong"], dtype=object)
+    columns = [GridColumn("name", "", "annotator", "", "annotator", np.array(["w0"], object))]
+    columns += [GridColumn(f"s{n}", "", "sensitivity", "", "share", np.array([0.5])) for n in range(5)]
+    columns.append(GridColumn("verdicts", "", "verdicts", "", "words", texts))
+    view = AnnotatorGridView()
+    qtbot.addWidget(view)
+    view.set_grid(AnnotatorGrid(("w0",), np.zeros(1, np.int64), np.zeros(1, bool), tuple(columns)))
+    view.show()
+    view.resize(820, 300)
+    header = view.view.horizontalHeader()
+    needed = QFontMetrics(theme.font()).horizontalAdvance(texts[0])
+    qtbot.waitUntil(lambda: view.view.horizontalScrollBar().maximum() == 0)
+    assert header.sectionSize(len(columns) - 1) > needed
+    view.resize(600, 300)  # then all columns are as wide as usual, and scroll
+    qtbot.waitUntil(lambda: view.view.horizontalScrollBar().maximum() > 0)
 
 
 def test_only_lines_that_changed_are_painted_again(queue, qtbot, monkeypatch):
