@@ -17,6 +17,7 @@ from raterscope.widgets.theme import text_size
 
 BOOKMARK = "\N{BLACK STAR}"
 """Symbol of bookmarks in lists and pictures."""
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def paint_text(
@@ -45,12 +46,13 @@ def fits(text: str, metrics: QFontMetrics, room: float) -> bool:
 
 
 def in_two_lines(text: str, metrics: QFontMetrics, room: float) -> list[str]:
-    """Break text into a line that fits, and the rest, which may be too long."""
-    words = text.split(" ")
+    """Break text into a line that fits, and the rest, which may be too long; "%" stays at its number."""
+    words = text.replace(" %", f"{NO_BREAK}%").split(" ")
     first = len(words)
     while first > 1 and not fits(" ".join(words[:first]), metrics, room):
         first -= 1
-    return [" ".join(part) for part in (words[:first], words[first:]) if part]
+    parts = (" ".join(part) for part in (words[:first], words[first:]))
+    return [part.replace(NO_BREAK, " ") for part in parts if part]
 
 
 def in_lines(text: str, metrics: QFontMetrics, room: float, most: int) -> list[str]:

@@ -112,6 +112,8 @@ def test_a_long_name_has_several_lines_and_all_cards_keep_one_height(cards):
     assert len(lines) > 1
     assert " ".join(lines) == "1 mistakes parasite for no parasite"
     assert cards.cards[1]._title(1) == ["2 right 71 %"]
+    cards.show_communities(view(names=("right 79 to 84 %, often 2 as 3", "right 71 %", "reliable")))
+    assert not any(line.startswith("%") for line in cards.cards[0]._title(0))
 
 
 def test_names_that_differ_at_their_end_differ_on_the_cards(cards):
