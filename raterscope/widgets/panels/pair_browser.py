@@ -190,17 +190,14 @@ class PairsView:
         )
 
     def _others(self, row: int) -> str:
-        """Describe the other annotators' answers; if they disagree or there are none, also the ranking's."""
+        """Describe the other annotators' answers, and the ranking's if it differs from their majority."""
         count, left = int(self.others[row]), int(self.others_left[row])
         most, side = (left, "left") if 2 * left >= count else (count - left, "right")
-        answer = (
-            f"{most:,} of {count:,} others chose {side}" if count > 1 else f"the other annotator chose {side}"
-        )
+        answer = f"{most:,} of {count:,} others chose {side}" if count > 1 else f"the other one chose {side}"
         if not count:
             answer = "no other comparison"
-        if 2 * left == count and np.isfinite(self.ranking[row]) and self.ranking[row]:
-            answer += f"; the ranking favours {_side(self.ranking[row])}"
-        return answer
+        ranked = _side(self.ranking[row]) if np.isfinite(self.ranking[row]) and self.ranking[row] else ""
+        return f"{answer}; ranking: {ranked}" if ranked and (2 * left == count or ranked != side) else answer
 
 
 @dataclass(frozen=True, slots=True)

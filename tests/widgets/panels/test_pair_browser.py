@@ -49,8 +49,8 @@ def test_what_speaks_against_comes_first_and_what_speaks_for_on_demand(grid):
     grid.show_pairs(view())
     assert lines(grid) == [
         "face 0 or <b>face 1</b>: chose right, 9 of 10 others chose left",
-        "face 2 or face 3: chose left, the other annotator chose right",
-        "face 3 or face 0: chose left, 2 of 4 others chose left; the ranking favours right",
+        "face 2 or face 3: chose left, the other one chose right; ranking: left",
+        "face 3 or face 0: chose left, 2 of 4 others chose left; ranking: right",
     ]
     grid.modes.set_mode("for")
     assert lines(grid) == [
