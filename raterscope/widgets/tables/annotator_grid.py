@@ -30,8 +30,8 @@ HEADER_HEIGHT = 40
 WIDTHS: dict[Form, int] = {
     "annotator": 148, "count": 64, "share": 112, "value": 92, "signed": 92, "p": 72, "words": 124,
 }  # fmt: skip
-WIDEST = 1.6
-"""Maximum width of a column, as a multiple of its default width."""
+NARROWEST, WIDEST = 0.9, 1.6
+"""Minimum and maximum width of a column, as a multiple of its default width."""
 MAX_WORDS = 220
 """Maximum width of a text column, in unscaled pixels; the tooltip shows the full text."""
 PADDING = 20
@@ -375,16 +375,17 @@ class AnnotatorGridView(QWidget):
         self._share_room()
 
     def _share_room(self) -> None:
-        """Widen the columns if the view has more space."""
+        """Widen the columns if the view has more space; narrow them slightly if all fit then."""
         columns = [
             (at, self._usual_width(column))
             for at, column in enumerate(self.model.grid.columns)
             if not self.view.isColumnHidden(at)
         ]
         total, room = sum(width for _, width in columns), self.view.viewport().width()
-        narrow = ("count", "p")
+        narrow = ("count", "p", "words") if total > room else ("count", "p")
         fixed = sum(width for at, width in columns if self.model.grid.columns[at].form in narrow)
-        factor = min(max((room - fixed) / (total - fixed), 1.0), WIDEST) if total > fixed else 1.0
+        factor = min((room - fixed) / (total - fixed), WIDEST) if total > fixed else 1.0
+        factor = factor if factor >= NARROWEST else 1.0
         for at, width in columns:
             wide = self.model.grid.columns[at].form not in narrow
             self.view.horizontalHeader().resizeSection(at, int(factor * width) if wide else width)
