@@ -470,7 +470,7 @@ def _store(
         entries += study.add_images(readings.images, part(watch, 0.0, share / 2))
         sentences.append(_describe_added("image", {entry.id for entry in entries}, before, len(entries)))
     if readings.volumes:
-        added = study.add_volumes(readings.volumes, part(watch, share / 2, share))
+        added = study.add_images(readings.volumes, part(watch, share / 2, share))
         sentences.append(_describe_added("volume", {entry.id for entry in added}, before, len(added)))
         sentences += [notice for volume in readings.volumes for notice in volume.notices]
         entries += added
@@ -492,11 +492,9 @@ def _store(
         sentences.append(_shown_in_words(link_pictures(study), study))
     middle = share + (1 - share) * len(tables) / max(len(tables) + len(readings.masks), 1)
     for table, step in steps_of(part(watch, share, middle), tables):
+        summary = study.add_clicks(table, step, extent=extent, skip_unknown=True)
         if isinstance(table, ClickTable):
-            summary = study.add_clicks(table, step, extent=extent, skip_unknown=True)
             _add_subjects(study, table.subjects)
-        else:
-            summary = study.add_truth(table, step, extent=extent, skip_unknown=True)
         sentences.append(f"{table.path.name}: {summary.in_words()}")
     reports: list[str] = []
     numbers = _number_sites(study, placement.sites, entries)

@@ -65,7 +65,7 @@ def make_study(folder: Path, slices: int, rows: int) -> Path:
     path = folder / "large.rscope"
     with Study.create(path) as study:
         (stream_entry,) = find_volumes(folder / "ct.nii")
-        (entry,) = study.add_volumes([stream_entry])
+        (entry,) = study.add_images([stream_entry])
         placed = [PlacedMask(entry.id, f"rater {r + 1}", "organ", (0, 0, 0), m) for r, m in enumerate(masks)]
         add_masks(study, placed, "masks")
     return path

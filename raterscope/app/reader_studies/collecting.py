@@ -254,13 +254,8 @@ class CollectedImages:
             elif source is not None and (name not in present or present[name].path is None):
                 sources[name] = source
         named = [replace(source, name=name) for name, source in sources.items()]
-        images = [source for source in named if isinstance(source, ImageFile)]
-        volumes = [source for source in named if isinstance(source, VolumeFile)]
-        added = study.add_images(images) if images else []
-        added += study.add_volumes(volumes) if volumes else []
-        names = [*(source.name for source in images), *(source.name for source in volumes)]
-        by_name = dict(zip(names, added, strict=True))
-        self._entries = present | by_name
+        added = study.add_images(named) if named else []
+        self._entries = present | dict(zip(sources, added, strict=True))
 
     def _check_texts(self, study: Study, task: str, texts: Mapping[str, str], case: ReadingCase) -> None:
         """Compare the texts from an earlier collection with those of the case."""

@@ -93,7 +93,7 @@ def take_in(
     summary = None
     with study.change() as connection:
         if table is not None:
-            summary = study.store_marks(connection, table, watch, extent)
+            summary = study.add_clicks(table, watch, extent=extent)
         connection.execute(
             "UPDATE streams SET position = ?, seen = CASE WHEN ? THEN ? ELSE seen END WHERE id = ?",
             (json.dumps(position), table is not None, datetime.now(UTC).isoformat(), stream),

@@ -242,8 +242,8 @@ class Study:
             for kind in STORED.values()
         }
 
-    def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
-        """Add references to images: path, size, digest. Existing images are not added again.
+    def add_images(self, files: Sequence[ImageFile | VolumeFile], watch: Watch = silent) -> list[ImageEntry]:
+        """Add references to images (path, size, digest) and volumes; existing ones are not added again.
 
         An image of which only the size was known, from a table of clicks, gets its file.
 
@@ -252,21 +252,12 @@ class Study:
         StudyError
             If a file cannot be read, or has another size than in the table of clicks.
         """
-        return self._add(files, add_file, watch)
-
-    def add_volumes(self, files: Sequence[VolumeFile], watch: Watch = silent) -> list[ImageEntry]:
-        """Add references to volumes with their geometry; see `add_images`."""
-        return self._add(files, add_volume, watch)
-
-    def _add(
-        self, files: Sequence[ImageFile | VolumeFile], add: Callable[..., ImageEntry], watch: Watch
-    ) -> list[ImageEntry]:
-        """Add references with the digests of their files."""
         digests = digest_of_images(files, watch)
         added = []
         with self.change():
             names = ImageNames(self.images(), self.path.parent)
             for file, digest in zip(files, digests, strict=True):
+                add: Callable[..., ImageEntry] = add_volume if isinstance(file, VolumeFile) else add_file
                 entry = add(self._connection, self.path, file, digest, names)
                 names.add(entry)
                 added.append(entry)
@@ -297,17 +288,17 @@ class Study:
 
     def add_clicks(
         self,
-        table: ClickTable,
+        table: ClickTable | PointTable,
         watch: Watch = silent,
         *,
         extent: tuple[float, float] | None = None,
         skip_unknown: bool = False,
     ) -> ImportSummary:
-        """Import a table of clicks, completely or not at all.
+        """Import clicks, true points or a program's detections, completely or not at all.
 
         Parameters
         ----------
-        table : ClickTable
+        table : ClickTable or PointTable
         watch : Watch
         extent : (width, height), optional
             Size in pixels of images whose size neither the study nor the table contains.
@@ -320,20 +311,14 @@ class Study:
         StudyError
             For an image of unknown size that is not in the study.
         """
+        kind = kind_of(table)
         with self.change() as connection:
-            return self.store_marks(connection, table, watch, extent, skip_unknown)
-
-    def add_truth(
-        self,
-        table: PointTable,
-        watch: Watch = silent,
-        *,
-        extent: tuple[float, float] | None = None,
-        skip_unknown: bool = False,
-    ) -> ImportSummary:
-        """Import true points or a program's detections, completely or not at all; see `add_clicks`."""
-        with self.change() as connection:
-            return self.store_marks(connection, table, watch, extent, skip_unknown)
+            self.forget_annotators()
+            names = ImageNames(self.images(), self.path.parent)
+            add = partial(add_size, connection, self.path)
+            entries, notices = assign_images(table, names, add, extent, skip_unknown)
+            present = partial(read_marks, connection, self.path, kind=kind)
+            return write_marks(connection, table, entries, present, notices, watch)
 
     def clicks(
         self, image_id: int, run: RunEntry | None = None, *, entry: ImageEntry | None = None
@@ -432,23 +417,6 @@ class Study:
         with self.reading() as connection:
             row = connection.execute("SELECT 1 FROM marks WHERE kind = 'truth' LIMIT 1").fetchone()
         return row is not None
-
-    def store_marks(
-        self,
-        connection: sqlite3.Connection,
-        table: ClickTable | PointTable,
-        watch: Watch = silent,
-        extent: tuple[float, float] | None = None,
-        skip_unknown: bool = False,
-    ) -> ImportSummary:
-        """Store a table within the current transaction; for the modules of this package."""
-        kind = kind_of(table)
-        self.forget_annotators()
-        names = ImageNames(self.images(), self.path.parent)
-        add = partial(add_size, connection, self.path)
-        entries, notices = assign_images(table, names, add, extent, skip_unknown)
-        present = partial(read_marks, connection, self.path, kind=kind)
-        return write_marks(connection, table, entries, present, notices, watch)
 
     # Annotators and questions
 

@@ -132,7 +132,7 @@ def test_parasitaemia_is_reported_with_its_formula_and_measurements_with_their_s
 def test_what_is_known_is_compared_with_before_and_after_the_expert(crowd, page, tmp_path):
     assert "Against ground truth" not in page(crowd).text
     positions = np.array([*SPOTS[:2], (5.0, 90.0)])  # the third is found, but is none; one is missed
-    crowd.add_truth(
+    crowd.add_clicks(
         PointTable(
             path=tmp_path / "truth.csv", images=("smear <one>",), image=np.zeros(3, dtype=np.int64),
             x=positions[:, 0], y=positions[:, 1],
@@ -152,7 +152,7 @@ def test_what_is_known_is_compared_with_before_and_after_the_expert(crowd, page,
 
 def test_spots_held_fixed_do_not_count_for_the_calibration(crowd, page, tmp_path):
     positions = np.array([*SPOTS[:2], (5.0, 90.0)])
-    crowd.add_truth(
+    crowd.add_clicks(
         PointTable(tmp_path / "true.csv", ("smear <one>",), np.zeros(3, int), *positions.T, extents={})
     )
     x, y = SPOTS[2].tolist()

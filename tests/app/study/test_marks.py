@@ -78,7 +78,7 @@ def test_the_work_for_an_image_does_not_grow_with_the_images_of_the_table(tmp_pa
         done = []
         with Study.create(tmp_path / f"{images}.rscope") as study:
             study._connection.set_progress_handler(lambda: done.append(1) and None, 100)
-            study.add_truth(table)
+            study.add_clicks(table)
         return len(done)
 
     assert steps(1600) < 6 * steps(400)
@@ -189,8 +189,8 @@ def test_an_import_that_is_cancelled_leaves_nothing(study: Study) -> None:
 
 def test_truth_comes_back_once_each(study: Study) -> None:
     study.add_clicks(a_table(1, ("a",)))
-    study.add_truth(points("a.png", [3.0, 1.0], [4.0, 2.0]))
-    summary = study.add_truth(points("a", [1.0, 5.0], [2.0, 6.0]))
+    study.add_clicks(points("a.png", [3.0, 1.0], [4.0, 2.0]))
+    summary = study.add_clicks(points("a", [1.0, 5.0], [2.0, 6.0]))
     truth = study.truth(1)
     assert list(zip(truth.x, truth.y, strict=True)) == [(3, 4), (1, 2), (5, 6)]
     assert summary.duplicates == 1
@@ -202,7 +202,7 @@ def test_that_nothing_is_on_an_image_is_truth_too(study: Study, tmp_path: Path) 
     table = tmp_path / "truth.csv"
     table.write_text("image,x,y\na.png,3,4\nb.png,,\n")
     assert not study.has_truth()
-    summary = study.add_truth(read(table, "truth"))
+    summary = study.add_clicks(read(table, "truth"))
     assert study.has_truth()
     assert summary.in_words() == "1 true point on 2 images (1 image without structures)."
     with reopened(study) as second:

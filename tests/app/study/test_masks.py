@@ -64,11 +64,11 @@ def a_run(**more: object) -> RunEntry:
 
 
 def test_a_volume_keeps_its_geometry(study: Study, tmp_path: Path) -> None:
-    (entry,) = study.add_volumes([a_volume(tmp_path)])
+    (entry,) = study.add_images([a_volume(tmp_path)])
     second = study.image(entry.id)
     assert second.grid == GRID
     assert (second.modality, second.identifier, second.name) == ("CT", "1.2.3", "chest")
-    assert len(study.add_volumes([a_volume(tmp_path)])) == len(study.images()) == 1
+    assert len(study.add_images([a_volume(tmp_path)])) == len(study.images()) == 1
 
 
 def test_every_mask_comes_back_voxel_by_voxel(study: Study) -> None:
@@ -171,7 +171,7 @@ def test_a_volume_that_was_moved_is_found_again_and_another_is_refused(study: St
     for name, value in (("chest", 7), ("other", 8)):
         values = np.full((5, 6, 7), value, dtype=np.int16)
         nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / f"{name}.nii")
-    (entry,) = study.add_volumes(find_volumes(tmp_path / "chest.nii"))
+    (entry,) = study.add_images(find_volumes(tmp_path / "chest.nii"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "chest.nii").rename(elsewhere / "chest.nii")

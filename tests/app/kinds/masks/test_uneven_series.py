@@ -176,7 +176,7 @@ def test_a_study_that_assumed_even_slices_shows_a_notice(case, tmp_path, capsys)
     (volume,) = find_volumes(series.folder)
     path = tmp_path / "old.rscope"
     with Study.create(path) as study:
-        (entry,) = study.add_volumes([replace(volume, grid=replace(volume.grid, slice_offsets=None))])
+        (entry,) = study.add_images([replace(volume, grid=replace(volume.grid, slice_offsets=None))])
         add_masks(study, [PlacedMask(entry.id, "a", "t", (0, 0, 0), expected(series))], "a")
     assert main(["run", str(path), "majority"]) == 0
     out = str(tmp_path / "out.dcm")

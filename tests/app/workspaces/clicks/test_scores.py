@@ -25,7 +25,7 @@ def scored(window, qtbot, study_file, study_fused, tmp_path):
             lines += [f"{entry.name},{x},{y},{m}" for m, (x, y) in enumerate(fusion.clustering.mean)]
         table = tmp_path / "found.csv"
         table.write_text("\n".join(lines))
-        assert study.add_truth(read(table)).kind == "scores"
+        assert study.add_clicks(read(table)).kind == "scores"
     opened = open_study(window, qtbot, study_file)
     opened.workspace.canvas.setFocus()
     return opened

@@ -38,7 +38,7 @@ def masks_original(tmp_path_factory) -> Path:
     path = folder / "readers.rscope"
     with Study.create(path) as study:
         (volume,) = find_volumes(folder / "first.nii.gz")
-        (first,) = study.add_volumes([replace(volume, modality="CT")])
+        (first,) = study.add_images([replace(volume, modality="CT")])
         second = add_case(study, "second", Grid.plain(SHAPE, SPACING, calibrated=True))
         origin = (0, 0, 0)
         masks = [PlacedMask(first.id, name, "nodule", origin, mask) for name, mask in drawn().items()]
