@@ -67,7 +67,8 @@ _ANSWERS = (
 )
 
 
-def _names(prefix: str, count: int) -> list[str]:
+def numbered_names(prefix: str, count: int) -> list[str]:
+    """Return names by number, short enough for narrow columns."""
     width = len(str(count))
     return [f"{prefix}{number:0{width}d}" for number in range(1, count + 1)]
 
@@ -133,7 +134,7 @@ def draw_texts(settings: TextsSettings, folder: Path, watch: Watch) -> Simulated
     accuracy = rng.uniform(0.75, 0.95, settings.annotators)
     accuracy[-1] = 1 / len(SENTIMENTS)
     label = _answer(rng, true[task], accuracy[annotator], len(SENTIMENTS))
-    names = _names("annotator ", settings.annotators)
+    names = numbered_names("annotator ", settings.annotators)
     data = _votes(folder, ("annotator", "text", "label"), texts, names, (task, annotator, label), SENTIMENTS)
     beside = _annotators(folder, ("accuracy",), _accuracies(names, accuracy))
     return SimulatedFiles((data,), (_truth(folder, "text", texts, true, SENTIMENTS),), (beside,))
@@ -156,7 +157,7 @@ def draw_species(settings: SpeciesSettings, folder: Path, watch: Watch) -> Simul
     near = correct - correct % size + (correct + rng.integers(1, size, len(task))) % size
     mistake = np.where(rng.random(len(task)) < 0.8, near, rng.integers(0, len(labels), len(task)))
     label = np.where(rng.random(len(task)) < accuracy[annotator], correct, mistake)
-    photos, names = _names("photo ", settings.tasks), _names("observer ", settings.annotators)
+    photos, names = numbered_names("photo ", settings.tasks), numbered_names("observer ", settings.annotators)
     data = _votes(folder, ("annotator", "photo", "label"), photos, names, (task, annotator, label), labels)
     beside = _annotators(folder, ("accuracy",), _accuracies(names, accuracy))
     return SimulatedFiles((data,), (_truth(folder, "photo", photos, true, labels),), (beside,))
@@ -172,7 +173,7 @@ def draw_large_crowd(settings: LargeCrowdSettings, folder: Path, watch: Watch) -
     annotator, task = _assign(rng, settings.annotators, tasks, settings.votes)
     accuracy = np.where(rng.random(settings.annotators) < 0.1, 1 / 3, 0.85)
     label = _answer(rng, true[task], accuracy[annotator], 3)
-    names, images = _names("user ", settings.annotators), _names("object ", tasks)
+    names, images = numbered_names("user ", settings.annotators), numbered_names("object ", tasks)
     data = _votes(folder, ("annotator", "task", "label"), images, names, (task, annotator, label), labels)
     beside = _annotators(folder, ("accuracy",), _accuracies(names, accuracy))
     return SimulatedFiles((data,), (_truth(folder, "task", images, true, labels),), (beside,))
@@ -184,7 +185,7 @@ def draw_copiers(settings: CopiersSettings, folder: Path, watch: Watch) -> Simul
     rng = np.random.default_rng(settings.seed)
     labels = ("healthy", "infected", "unclear")
     true = rng.choice(3, settings.tasks, p=(0.5, 0.35, 0.15))
-    names, tasks = _names("annotator ", settings.annotators), _names("cell ", settings.tasks)
+    names, tasks = numbered_names("annotator ", settings.annotators), numbered_names("cell ", settings.tasks)
     task = np.repeat(np.arange(settings.tasks), settings.annotators)
     annotator = np.tile(np.arange(settings.annotators), settings.tasks)
     accuracy = rng.uniform(0.7, 0.9, settings.annotators)
@@ -210,7 +211,7 @@ def draw_grades(settings: GradesSettings, folder: Path, watch: Watch) -> Simulat
     shift, noise = rng.normal(0.0, 0.4, settings.annotators), rng.uniform(0.3, 0.9, settings.annotators)
     perceived = severity[task] + shift[annotator] + noise[annotator] * rng.normal(size=len(task))
     labels = [str(grade + 1) for grade in range(GRADES)]
-    names, tasks = _names("reader ", settings.annotators), _names("scan ", settings.tasks)
+    names, tasks = numbered_names("reader ", settings.annotators), numbered_names("scan ", settings.tasks)
     votes = task, annotator, np.searchsorted(edges, perceived)
     data = _votes(folder, ("annotator", "task", "grade"), tasks, names, votes, labels)
     shifts = zip(names, map("{:.3f}".format, shift), map("{:.3f}".format, noise), strict=True)
@@ -222,7 +223,7 @@ def draw_questions(settings: QuestionsSettings, folder: Path, watch: Watch) -> S
     """Write an export with several questions on each photograph, one answer per row."""
     watch(0.0, "drawing answers")
     rng = np.random.default_rng(settings.seed)
-    names, tasks = _names("annotator ", settings.annotators), _names("photo ", settings.tasks)
+    names, tasks = numbered_names("annotator ", settings.annotators), numbered_names("photo ", settings.tasks)
     task, annotator = _assign(rng, settings.tasks, settings.annotators, settings.votes)
     accuracy = rng.uniform(0.7, 0.95, settings.annotators)
     rows, truths = [], []
@@ -247,7 +248,7 @@ def draw_judges(settings: JudgesSettings, folder: Path, watch: Watch) -> Simulat
     watch(0.0, "drawing judgments")
     rng = np.random.default_rng(settings.seed)
     quality = np.linspace(1.2, -1.2, len(MODELS))[rng.permutation(len(MODELS))]
-    judges = _names("judge ", settings.judges)
+    judges = numbered_names("judge ", settings.judges)
     fixed = np.arange(settings.judges) < settings.always_a
     lean = np.where(fixed, 0.0, rng.normal(0.0, 0.03, settings.judges))
     prompts = [

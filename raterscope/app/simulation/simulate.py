@@ -38,6 +38,7 @@ from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.sample_files import BEGUN, write_rows
 from raterscope.app.simulation import curation
+from raterscope.app.simulation.curation import numbered_names
 from raterscope.app.simulation.setups import (
     BiasSettings,
     CrowdSettings,
@@ -86,7 +87,7 @@ def _write_clicks(
     """Write a crowd in pixels from the upper left corner of the image."""
     left, top, right, bottom = crowd.clicks.extent
     size = f"{(right - left) * scale:.6g}", f"{(bottom - top) * scale:.6g}"
-    corner, names = np.array([left, top]), _names(len(crowd.clicks.annotators))
+    corner, names = np.array([left, top]), numbered_names("a", len(crowd.clicks.annotators))
     data, truth = folder / "clicks.csv", folder / "truth.csv"
     beside = folder / "true_annotators.csv", folder / "true_components.csv", folder / "true_clicks.csv"
     watch(0.3, "writing clicks")
@@ -157,8 +158,8 @@ def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, wa
     """Write (T, R, M) decisions in order of time: one second per step, or per joining annotator."""
     times, annotators, clusters = marked.shape
     data, truth, beside = folder / "labels.csv", folder / "truth.csv", folder / "true_annotators.csv"
-    names = _names(annotators)
-    tasks = _names(clusters, "cluster ")
+    names = numbered_names("a", annotators)
+    tasks = numbered_names("cluster ", clusters)
     timed = times > 1 or joined is not None
 
     def rows() -> Iterable[Sequence[str]]:
@@ -284,7 +285,7 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> SimulatedFiles:
         settings.p1, settings.p2, settings.seed, settings.items, settings.good, settings.biased
     )
     pairs = crowd.pairs
-    annotators, items = _names(len(pairs.annotators)), _names(len(pairs.items), "item ")
+    annotators, items = numbered_names("a", len(pairs.annotators)), numbered_names("item ", len(pairs.items))
     data, truth, beside = folder / "pairs.csv", folder / "true_ranking.csv", folder / "true_annotators.csv"
     compared = zip(
         pairs.annotator.tolist(), pairs.left.tolist(), pairs.right.tolist(), pairs.choice.tolist(),
@@ -316,12 +317,6 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> SimulatedFiles:
         ),
     )
     return SimulatedFiles((data,), (truth,), (beside,))
-
-
-def _names(count: int, prefix: str = "a") -> list[str]:
-    """Return names by number, short enough for narrow columns."""
-    width = len(str(count))
-    return [f"{prefix}{number:0{width}d}" for number in range(1, count + 1)]
 
 
 def _coordinates(point: Any) -> tuple[str, str]:

@@ -108,17 +108,14 @@ class Journals:
         own = {decision.id for decision in journals[0]} - set(self.shared.values())
         # decisions only in the study, and decisions only in the other
         self.new = [frozenset(own), frozenset(decision.id for decision in self.added)]
-        experts = [
-            {decision.who for decision in journal if decision.id in new}
-            for journal, new in zip(journals, self.new, strict=True)
-        ]
         counts = [
             dict(Counter(decision.who for decision in journal if decision.id in new))
             for journal, new in zip(journals, self.new, strict=True)
         ]
         # (dict of str to int, dict of str to int): number of these decisions by expert
         self.experts = counts[0], counts[1]
-        self._files = (f" ({name})", f" ({other.path.name})") if experts[0] & experts[1] else ("", "")
+        same = counts[0].keys() & counts[1].keys()
+        self._files = (f" ({name})", f" ({other.path.name})") if same else ("", "")
 
     def in_words(self, side: int, number: int, verdict: str) -> str:
         """Describe a decision with the expert's name, and the file if both experts have the same name."""

@@ -122,6 +122,11 @@ def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) 
     return plans
 
 
+def compared_title(name: str, rater: bool) -> str:
+    """Return the title of a compared method, or the name of a rater."""
+    return name if rater else FUSERS[name].title
+
+
 def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = silent) -> ComparedMethods:
     """Run methods on every structure of cases; a failing one does not affect the others.
 

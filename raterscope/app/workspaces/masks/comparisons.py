@@ -27,6 +27,7 @@ from raterscope.app.kinds.masks.methods import (
     ComparedMethods,
     MethodBox,
     compare_cases,
+    compared_title,
     load_methods,
     method_boxes,
     method_rows,
@@ -191,7 +192,9 @@ class MethodComparer(MasksPart):
         alone = figure in ("bound", "seconds")
         box_list = method_boxes(methods, figure, reference)
         views = [
-            BoxView(_title(box.name, box.rater), box.values, faint=box.rater, starred=box.p_value < 0.05)
+            BoxView(
+                compared_title(box.name, box.rater), box.values, faint=box.rater, starred=box.p_value < 0.05
+            )
             for box in box_list
         ]
         title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
@@ -213,7 +216,9 @@ def _rows(methods: ComparedMethods, reference: str) -> list[ComparisonRow]:
     for name, rater in names:
         figures = [_figures(table.get((name, rater))) for table in tables]
         p_value = tables[0][name, rater].p_value if (name, rater) in tables[0] else math.nan
-        lines.append(ComparisonRow(name, _title(name, rater), "", (*figures, (p_value, math.nan, math.nan))))
+        lines.append(
+            ComparisonRow(name, compared_title(name, rater), "", (*figures, (p_value, math.nan, math.nan)))
+        )
     return lines
 
 
@@ -246,10 +251,6 @@ def _integer(value: float, _low: float, _high: float) -> str:
 
 def _seconds(value: float, _low: float, _high: float) -> str:
     return duration(value) if math.isfinite(value) else UNKNOWN
-
-
-def _title(name: str, rater: bool) -> str:
-    return name if rater else FUSERS[name].title
 
 
 COMPARED_MAPS = ("disagreement", "doubt", "another", "truth", "uncertainty", "probability")

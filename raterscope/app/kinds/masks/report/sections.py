@@ -23,6 +23,7 @@ from raterscope.app.kinds.masks.methods import (
     ComparedMethods,
     MethodBox,
     compare_cases,
+    compared_title,
     load_methods,
     method_boxes,
     methods_plans,
@@ -475,7 +476,7 @@ def _section(comparison: ComparedMethods) -> Section:
         for figure, figure_boxes in boxes_of.items()
         if figure_boxes
     ]
-    numbered = ", ".join(f"{at} {plain(_title(*key), 30)}" for at, key in enumerate(names, start=1))
+    numbered = ", ".join(f"{at} {plain(compared_title(*key), 30)}" for at, key in enumerate(names, start=1))
     among = "" if comparison.truth else " Every rater is part of every consensus."
     note = f"{numbered}. Boxes: quartiles with the median, and every value as a dot.{among}"
     table = _table(comparison, boxes_of, names, reference)
@@ -504,7 +505,7 @@ def _table(
             cells.append(NONE if box is None else _cell(box, figure))
         judged = next((box.p_value for box in boxes_of["dice"] if (box.name, box.rater) == key), math.nan)
         p_value = "" if math.isnan(judged) else "< 0.001" if judged < 0.001 else f"{judged:.3f}"
-        rows.append((f"{at} {plain(_title(*key), 40)}", *cells, p_value))
+        rows.append((f"{at} {plain(compared_title(*key), 40)}", *cells, p_value))
     note = (
         f"{REFERENCES[reference].capitalize()}: medians, quartiles in brackets. Bound: lower bound less the "
         "highest on that case, of the models whose bounds can be compared. Time of the fusion alone. "
@@ -512,10 +513,6 @@ def _table(
         f"not corrected for the number of methods. {plain(comparison.facts, 4000)}"
     )
     return Table("Methods on the same masks", ("Method", *heads.values(), "p"), rows, note)
-
-
-def _title(name: str, rater: bool) -> str:
-    return name if rater else FUSERS[name].title
 
 
 def _cell(box: MethodBox, figure: str) -> str:
