@@ -468,10 +468,6 @@ class TaskList(LongQueue):
     def __init__(self) -> None:
         super().__init__("Tasks", FILTERS, empty=NO_MATCHES)
 
-    def set_tasks(self, tasks: TasksView | None) -> None:
-        """Show other tasks, or that there are none; the current task and the scroll position are kept."""
-        self.set_view(tasks)
-
 
 @dataclass(frozen=True, eq=False)
 class GridView:

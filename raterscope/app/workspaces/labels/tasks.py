@@ -96,7 +96,7 @@ class TaskReview(LabelsPart):
 
     def _clear(self) -> None:
         self._sorting.cancel()
-        self._queue.set_tasks(None)
+        self._queue.set_view(None)
         self._queue.select(None)
         self._panel.show_task(None)
 
@@ -407,7 +407,7 @@ class TaskReview(LabelsPart):
             session.scene, session.analysis, self.decided, self._order, frozenset(self._contested()),
             self._notes(), blind=session.blind,
         )  # fmt: skip
-        self._queue.set_tasks(listed)
+        self._queue.set_view(listed)
 
     def _show_task(self) -> None:
         task = self.current
