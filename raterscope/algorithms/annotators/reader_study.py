@@ -51,8 +51,6 @@ from raterscope.algorithms.annotators.agreement_statistics import (
 from raterscope.algorithms.annotators.names import reads_of
 from raterscope.algorithms.annotators.statistics import holm, wilcoxon, wilson
 
-IntArray = NDArray[np.int64]
-
 TERMS = ("case", "reader", "interaction", "error")
 
 _STEP = 1e-3

@@ -39,7 +39,6 @@ FLOOR = 1e-3
 
 _FOLDS = 5
 _ROUNDS = 50
-_TOLERANCE = 1e-6
 _PRIOR_VARIANCE = 1.0
 """Prior variance of the sum of the weights, around 0: copies of a program together have the weight of one."""
 

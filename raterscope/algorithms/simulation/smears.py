@@ -24,7 +24,6 @@ from raterscope.algorithms.clicks.data import FloatArray
 
 Plane = NDArray[np.float32]
 Place = tuple[float, float]
-Brush = Callable[[Plane, Plane], dict[int, Plane]]
 
 FILM, CYTOPLASM, CHROMATIN, PIGMENT = range(4)
 _ABSORBANCE = np.array(  # of red, green and blue light, for one unit of each stain

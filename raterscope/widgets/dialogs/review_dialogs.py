@@ -41,7 +41,6 @@ LARGEST_SHIFT = 5_000.0
 """Maximum shift that can be entered, in mm."""
 
 _AXES = ("x, to the left", "y, to the back", "z, to the head")
-Numbers = tuple[float, ...]
 
 
 class ExclusionDialog(FormDialog):

@@ -37,7 +37,6 @@ from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
 
 Inputs = outcome.Inputs[Pairs]
-Draft = outcome.Draft[PairFusion]
 Answer = outcome.Answer[PairPlan, Inputs, PairFusion]
 
 
