@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from raterscope.app.review.decision import (
     Decision,
@@ -81,6 +81,9 @@ class DecidedItem(Protocol):
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
         """Return the decision on an answer after an earlier decision, and whether it confirms the answer."""
+
+
+DecidedT = TypeVar("DecidedT", bound=DecidedItem)
 
 
 @dataclass(frozen=True)
@@ -199,24 +202,23 @@ class ReviewState:
         subjects = {number: self._by_id[number].subject for number in self.merged}
         return {number for number, subject in subjects.items() if subject and subject.kind == kind}
 
+    def _decisions_on(self, item: int, kind: str, form: type[DecidedT]) -> DecidedT:
+        """Return the decisions on an item."""
+        decided = self._decided.get((kind, item))
+        return decided if isinstance(decided, form) else form()
+
     def spots(self, image: int) -> list[Spot]:
         """List the spots of an image that the expert has decided, by the first decision on each."""
-        decided = self._decided.get(("clicks", image))
-        if not isinstance(decided, SpotsOfImage):
-            return []
-        names = self.names_of("clicks")
-        spots = decided.spots
+        spots, names = self._decisions_on(image, "clicks", SpotsOfImage).spots, self.names_of("clicks")
         return [replace(spot, label=names.get(spot.label, spot.label)) if names else spot for spot in spots]
 
     def flag(self, image: int) -> Flag | None:
         """Return the flag that the expert put on an image of clicks."""
-        decided = self._decided.get(("clicks", image))
-        return decided.flag if isinstance(decided, SpotsOfImage) else None
+        return self._decisions_on(image, "clicks", SpotsOfImage).flag
 
     def control_mark(self, image: int) -> Control | None:
         """Return the control mark that the expert put on an image of clicks."""
-        decided = self._decided.get(("clicks", image))
-        return decided.control if isinstance(decided, SpotsOfImage) else None
+        return self._decisions_on(image, "clicks", SpotsOfImage).control
 
     def control(self, image: int) -> Control | None:
         """Return the effective control mark: an image with an accepted spot is not a negative control."""
@@ -228,40 +230,33 @@ class ReviewState:
 
     def regions(self, image: int) -> list[Region]:
         """List the decisions in effect on an image's masks, oldest first."""
-        decided = self._decided.get(("masks", image))
-        regions = list(decided.regions) if isinstance(decided, RegionsOfImage) else []
+        regions = list(self._decisions_on(image, "masks", RegionsOfImage).regions)
         names = self.names_of("masks")
         return [region.renamed(names) for region in regions] if names else regions
 
     def tasks(self, question: int) -> dict[str, DecidedTask]:
         """Return the tasks of a question that the expert has decided, by name."""
-        decided = self._decided.get(("labels", question))
-        return dict(decided.tasks) if isinstance(decided, TasksOfQuestion) else {}
+        return dict(self._decisions_on(question, "labels", TasksOfQuestion).tasks)
 
     def gold_tasks(self, question: int) -> dict[str, str]:
         """Return the class of each task of a question that the expert marked as gold, by name."""
-        decided = self._decided.get(("labels", question))
-        return dict(decided.gold) if isinstance(decided, TasksOfQuestion) else {}
+        return dict(self._decisions_on(question, "labels", TasksOfQuestion).gold)
 
     def judged(self, question: int) -> dict[str, Judged]:
         """Return the annotators of a question of pairs that the expert has decided on, by name."""
-        decided = self._decided.get(("pairs", question))
-        return dict(decided.judged) if isinstance(decided, BiasesOfQuestion) else {}
+        return dict(self._decisions_on(question, "pairs", BiasesOfQuestion).judged)
 
     def skipped_tasks(self, question: int) -> frozenset[str]:
         """Return the skipped tasks of a question."""
-        decided = self._decided.get(("labels", question))
-        return frozenset(decided.skipped) if isinstance(decided, TasksOfQuestion) else frozenset()
+        return frozenset(self._decisions_on(question, "labels", TasksOfQuestion).skipped)
 
     def contested_tasks(self, question: int) -> dict[str, str]:
         """Return a question's tasks with conflicting decisions: "anna: cat; ben: dog"."""
-        decided = self._decided.get(("labels", question))
-        return dict(decided.contested) if isinstance(decided, TasksOfQuestion) else {}
+        return dict(self._decisions_on(question, "labels", TasksOfQuestion).contested)
 
     def contested_annotators(self, question: int) -> dict[str, str]:
         """Return a question's annotators with conflicting decisions: "anna: flag; ben: clear"."""
-        decided = self._decided.get(("pairs", question))
-        return dict(decided.contested) if isinstance(decided, BiasesOfQuestion) else {}
+        return dict(self._decisions_on(question, "pairs", BiasesOfQuestion).contested)
 
     def sample(self, kind: str) -> Decision | None:
         """Return the decision that drew the open sample of a kind; None without one."""
