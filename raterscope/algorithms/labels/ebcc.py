@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import max_rows, sum_rows
+from raterscope.algorithms.labels.canonical_order import in_canonical_order
 from raterscope.algorithms.labels.crowd_votes import (
     TaskVotes,
     class_shares,
@@ -33,7 +34,6 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
 )
-from raterscope.algorithms.labels.name_order import ordered_by_name
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
 from raterscope.algorithms.settings import integer, number
@@ -130,7 +130,7 @@ class _Start:
     converged: bool
 
 
-@ordered_by_name
+@in_canonical_order
 def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Estimate the tasks' classes with annotators whose errors are correlated on subtypes of a class.
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.alternation import Alternated, Rule, alternate
+from raterscope.algorithms.labels.canonical_order import in_canonical_order
 from raterscope.algorithms.labels.crowd_votes import class_shares, sort_by_task, task_spans
 from raterscope.algorithms.labels.data import (
     OPEN,
@@ -39,7 +40,6 @@ from raterscope.algorithms.labels.data import (
     prior_of,
     split_at_sets,
 )
-from raterscope.algorithms.labels.name_order import ordered_by_name
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent
@@ -279,7 +279,7 @@ class _Chain:
     count: int = 0
 
 
-@ordered_by_name
+@in_canonical_order
 def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Sample the tasks' classes from the model's posterior, and average the samples.
 

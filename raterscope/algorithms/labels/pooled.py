@@ -49,6 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.array_operations import ROWS_AT_ONCE, max_rows, sum_rows
+from raterscope.algorithms.labels.canonical_order import in_canonical_order
 from raterscope.algorithms.labels.crowd_votes import Crowd, smoothed_vote, sort_votes, weighted_counts
 from raterscope.algorithms.labels.data import (
     MAX_ENTRIES,
@@ -75,7 +76,6 @@ from raterscope.algorithms.labels.hierarchical import (
     tempered_posteriors,
 )
 from raterscope.algorithms.labels.independence import independence, mixed_membership, ordinal_weight
-from raterscope.algorithms.labels.name_order import ordered_by_name
 from raterscope.algorithms.labels.ordinal import is_ordinal, order_notices
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.labels.sharpening import sharpen
@@ -179,7 +179,7 @@ def _by_block(work: Callable[[int, int], None], tasks: int) -> None:
     run_parts(work, parts_of(tasks, ROWS_AT_ONCE), no_check)
 
 
-@ordered_by_name
+@in_canonical_order
 def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Estimate the tasks' classes by five models of the votes, and pool them.
 

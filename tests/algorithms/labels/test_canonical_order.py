@@ -1,4 +1,4 @@
-"""The order of rows, tasks and annotators does not change the results of the methods."""
+"""Results of the methods do not depend on the order of the input or on the names of annotators."""
 
 from dataclasses import replace
 
@@ -47,6 +47,19 @@ def test_the_order_of_the_input_does_not_matter(name, ordered):
     assert result.communities is not None
     assert expected.communities is not None
     assert result.communities.count == expected.communities.count
+
+
+@pytest.mark.parametrize("name", TIMELESS)
+def test_the_names_of_annotators_do_not_matter(name):
+    crowd = simulate_labels(staging_crowd(tasks=80, annotators=60), seed=2)
+    generator = np.random.default_rng(1)
+    labels = crowd.labels.subset(generator.random(len(crowd.labels)) < 0.07)  # many with one or two votes
+    plan = LabelPlan(name, LABELLERS[name].settings())
+    expected = fuse(labels, plan).fusion
+    names = tuple(f"P{number:02}" for number in generator.permutation(60).tolist())
+    fusion = fuse(replace(labels, annotators=names), plan).fusion
+    assert fusion.posterior == pytest.approx(expected.posterior, abs=1e-9)
+    assert fusion.confusion.alpha == pytest.approx(expected.confusion.alpha, abs=1e-7)
 
 
 @pytest.mark.parametrize("name", LABELLERS)

@@ -1,6 +1,7 @@
-"""Order by name, for methods that visit tasks and votes one by one or draw numbers for them.
+"""Canonical order, for methods that visit tasks and votes one by one or draw numbers for them.
 
-The same votes then have the same result, whether a table has a row a vote or a column an annotator.
+Tasks are ordered by name, annotators by the number and content of their votes. The same votes then have the
+same result, whatever the order of the table and the names of the annotators, for example pseudonyms.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import LabelFusion, Labels, LabelSettings
-from raterscope.algorithms.progress import Watch, silent, wrapping
+from raterscope.algorithms.progress import Watch, parts_of, silent, wrapping
+
+_VOTES = 1_000_000
+"""Number of votes whose hashes are in memory at a time."""
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 Method = TypeVar("Method", bound=Callable[..., LabelFusion])
 
 
-def ordered_by_name(run: Method) -> Method:
-    """Decorate a method without time: its result does not depend on the order of its input."""
+def in_canonical_order(run: Method) -> Method:
+    """Decorate a method without time; its result does not depend on the order of its input."""
 
     @wraps(run)
     def run_in_order(
@@ -28,7 +34,8 @@ def ordered_by_name(run: Method) -> Method:
     ) -> LabelFusion:
         if settings is not None:
             labels = labels.settled(settings.repeats)
-        tasks, annotators = _order(labels.tasks), _order(labels.annotators)
+        tasks, annotators = _by_name(labels.tasks), _by_name(labels.annotators)
+        annotators = annotators[np.lexsort([key[annotators] for key in _keys_of_annotators(labels)])]
         number_of_task, number_of_annotator = _numbers(tasks), _numbers(annotators)
 
         def as_given(fusion: object) -> LabelFusion:
@@ -37,20 +44,48 @@ def ordered_by_name(run: Method) -> Method:
 
         in_order = watch if watch is silent else wrapping(watch, as_given)
         task, annotator, label = _sorted_votes(labels, number_of_task, number_of_annotator)
-        in_name_order = replace(
+        ordered = replace(
             labels, task=task, annotator=annotator, label=label, time=None,
             tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
             annotators=tuple(labels.annotators[row] for row in annotators.tolist()),
             known=None if labels.known is None else labels.known[tasks],
             weights=None if labels.weights is None else labels.weights[annotators],
         )  # fmt: skip
-        return as_given(run(in_name_order, settings, in_order))
+        return as_given(run(ordered, settings, in_order))
 
     return cast(Method, run_in_order)
 
 
-def _order(names: Sequence[str]) -> NDArray[np.int64]:
+def _by_name(names: Sequence[str]) -> NDArray[np.int64]:
     return np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+
+
+def _keys_of_annotators(labels: Labels) -> list[NDArray[np.integer]]:
+    """Return the numbers of votes, preceded by hashes of the votes, which decide between equal numbers.
+
+    A new vote therefore moves its annotator past few others.
+    """
+    votes = labels.votes_of_annotators()
+    if len(np.unique(votes)) == len(votes):
+        return [votes]
+    of_output = _mixed(np.arange(len(labels.outputs), dtype=np.uint64))
+    alone, together = np.zeros((2, len(labels.annotators)), dtype=np.uint64)
+    blocks = [slice(*block) for block in parts_of(len(labels), _VOTES)]
+    for rows in blocks:
+        np.add.at(alone, labels.annotator[rows], of_output[labels.label[rows]])
+    of_task = np.zeros(len(labels.tasks), dtype=np.uint64)
+    for source, by, total, of in (
+        (alone, labels.annotator, of_task, labels.task),
+        (of_task, labels.task, together, labels.annotator),
+    ):
+        for rows in blocks:
+            np.add.at(total, of[rows], _mixed(source[by[rows]] ^ of_output[labels.label[rows]]))
+    return [together, alone, votes]
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    values = (values + np.uint64(1)) * _MULTIPLIER
+    return np.asarray((values ^ (values >> np.uint64(29))) * _MULTIPLIER)
 
 
 def _numbers(order: NDArray[np.int64]) -> NDArray[np.int64]:
