@@ -45,6 +45,7 @@ def hurried(monkeypatch):
     monkeypatch.setattr("raterscope.widgets.painting.SETTLED_MS", 1)
     for module in ("layer_stack", "shapes"):
         monkeypatch.setattr(f"raterscope.widgets.canvas.{module}.SETTLED", 1)
+    monkeypatch.setattr("raterscope.app.workspaces.annotators.workspace.SETTLED_MS", 1)
 
 
 @pytest.fixture(autouse=True)
