@@ -8,6 +8,7 @@ from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
+from raterscope.app.review import Decision
 from raterscope.app.window.command_palette import CommandPalette
 from raterscope.app.window.guide import GuideView
 from raterscope.app.window.preferences import change_text_size
@@ -239,11 +240,11 @@ def with_fuse_panel(h):
 def a_decision(h):
     """Decide something, as if by hand."""
     if h.kind == "annotators":
-        joined(h)
+        h.window.document.record(Decision(verb="mark", annotators=NAMES[:1]))
     else:
         h.screen.comments.toggle_bookmark()
-        h.idle()
-    assert h.verb in ("bookmark", "join")
+    h.idle()
+    assert h.verb in ("bookmark", "mark")
 
 
 def two(h):
