@@ -170,7 +170,8 @@ def test_a_search_that_stopped_beside_the_optimum_is_repeated(case):
 
 def test_searches_that_end_in_different_positions_are_reported():
     """A ball fits equally well in every rotation."""
-    away = GRID.to_patient(np.moveaxis(np.indices(GRID.shape, dtype=float), 0, -1)) - centre_of(GRID)
+    grid = Grid((12, 16, 16), (4.0, 0, 0, -40, 0, 4.0, 0, 10, 0, 0, 6.0, -60))
+    away = grid.to_patient(np.moveaxis(np.indices(grid.shape, dtype=float), 0, -1)) - centre_of(grid)
     ball = (100 * np.exp(-np.square(away / 10).sum(axis=-1) / 2)).astype(np.float32)
-    result = register(ball, GRID, ball, GRID, silent)
+    result = register(ball, grid, ball, grid, silent)
     assert any("a search from a nearby position ended" in problem for problem in result.problems)
