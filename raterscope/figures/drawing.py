@@ -109,9 +109,10 @@ def draw_axes(canvas: Canvas, layout: Layout, palette: Theme) -> None:
     if label and not layout.turned:
         centre = (box.left + box.right) / 2, low + TICK + (2.1 if layout.across else 0.9) * letters
         canvas.text(centre, fitting(label, box.width), palette.second, letters)
-    if chart.y.label and not chart.y.hidden:
+    label = "" if chart.y.hidden else fitting(chart.y.label, box.height)
+    if label and (label == chart.y.label or " " in chart.y.label):  # half a word says nothing
         centre = layout.room.left + 0.75 * letters, (box.top + low) / 2
-        canvas.text(centre, fitting(chart.y.label, box.height), palette.second, letters, turn=-90.0)
+        canvas.text(centre, label, palette.second, letters, turn=-90.0)
 
 
 def _below(mark: Points) -> bool:

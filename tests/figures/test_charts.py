@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from raterscope.figures.canvas import Pen, PixelCanvas, VectorCanvas
+from raterscope.figures.colours import DARK
 from raterscope.figures.description import Axis, Chart, Key, Line, Points
-from raterscope.figures.drawing import PaperChart, image_of, line_chart, paper_line, sheet
+from raterscope.figures.drawing import PaperChart, draw_axes, image_of, line_chart, paper_line, sheet
 from raterscope.figures.layout import SCREEN, Box, Style, compact, lay_out, number_text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -161,3 +162,13 @@ def test_numbers_beside_the_axis_are_never_cut():
                 room = Box(height / 7, 0, 600, height)
                 layout = lay_out(chart, room, measure, Style(letters=letters))
                 assert layout.box.left - room.left > max(measure(text, letters) for _, text in layout.up)
+
+
+def test_a_word_that_does_not_fit_beside_its_axis_is_left_out():
+    line = Line(x=np.arange(9.0), y=np.arange(9.0))
+    chart = Chart("Bound", Axis("iteration"), Axis("objective"), (line,))
+    for height, shown in ((160, True), (70, False)):
+        canvas = VectorCanvas(200, height)
+        draw_axes(canvas, lay_out(chart, Box(0, 0, 200, height), canvas.width_of), DARK)
+        assert ("objective" in canvas.svg().decode()) == shown
+        assert "…" not in canvas.svg().decode()
