@@ -116,6 +116,7 @@ def _line(run_spots: _RunSpots, spot: Spot | None) -> EvidenceLine:
 
 DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
 FUSE_FIRST = "Press Fuse (F5) to see what was found, and why."
+NO_SPOTS = "No spots were found on this image. Press N to add one."
 ELSEWHERE = "Press Return to show the spot on its image, with the results of other runs."
 NO_OTHER = "No other run includes this image."
 
@@ -156,7 +157,8 @@ class Evidence(ClicksPart):
         reviewing, session, spot = self._reviewing, self._reviewing.session, self._reviewing.spot
         if spot is None or reviewing.current is None:
             unfused = session.shown and session.scene.fusion is None
-            self._panel.show_spot(None, FUSE_FIRST if unfused else CHOOSE)
+            without = CHOOSE if reviewing.spots or not session.shown else NO_SPOTS
+            self._panel.show_spot(None, FUSE_FIRST if unfused else without)
             return
         scene, radius = session.scene, view.radius_of(spot)
         crop = self._crops.of(spot.x, spot.y, radius)
