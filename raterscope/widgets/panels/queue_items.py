@@ -135,13 +135,14 @@ class QueuedItems:
 
 def shortened_title(title: str, brief: str, metrics: QFontMetrics, room: float) -> str:
     """Shorten a title to the available width: without its suffix, to `brief`, or elided once."""
-    for name in (title, IMAGE_SUFFIX.sub("", title), brief):
+    bare = IMAGE_SUFFIX.sub("", title)
+    for name in (title, bare, brief):
         if fits(name, metrics, room):
             return name
     modes = Qt.TextElideMode
     if brief == title:
         mode = modes.ElideRight if _SENTENCE.match(title) else modes.ElideMiddle
-        return metrics.elidedText(title, mode, int(room))
+        return metrics.elidedText(bare, mode, int(room))
     ending = brief.partition("…")[2] or brief  # names of one pattern share the first word
     return metrics.elidedText(f"…{ending}", modes.ElideLeft, int(room))
 
