@@ -144,6 +144,10 @@ NOT_DISPUTED = (
     "No region of this structure is disputed. Edit the consensus with B and E, or press Tab for the next "
     "disputed structure."
 )
+ONE_RATER = (
+    "Only one rater marked this structure: the consensus is their outline. Import the masks of other raters "
+    "(Ctrl+I) to find disputed regions."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,7 @@ class RegionPanel(QWidget):
         return self._pages.currentIndex() > 0
 
     def show_region(self, evidence: RegionEvidence | None, nothing: str = NONE_CHOSEN) -> None:
-        """Show a region, or why there is none: `NONE_CHOSEN`, `NO_MASKS`, `NOT_FUSED` or `NOT_DISPUTED`."""
+        """Show a region, or why there is none: such as `NOT_FUSED`."""
         self._evidence = evidence
         known = evidence is not None
         self.accept.set_word(*ACCEPT)

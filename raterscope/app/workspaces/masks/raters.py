@@ -107,6 +107,8 @@ class Raters(MasksPart):
         report, fusion = scene.report(structure), scene.fusion(structure)
         names = () if fusion is None else fusion.annotators
         agreement = np.zeros((0, 0)) if report is None else report.pair_dice
+        if len(names) == 1:
+            self._screen.matrix.set_nothing("This case has one rater.")
         self._screen.matrix.set_matrix(names, [numbers.get(name, 0) for name in names], agreement)
         self._names = set(names)
         self._show_tree(contents)

@@ -39,7 +39,7 @@ from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import Calibration
 from raterscope.app.workspaces.screen import BlindTexts, three_numbers
-from raterscope.widgets.panels.region_panel import NO_MASKS, NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
+from raterscope.widgets.panels.region_panel import NO_MASKS, NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED, ONE_RATER
 from raterscope.widgets.volume.slice_view import ZOOM_STEP
 
 BLIND = BlindTexts(
@@ -339,13 +339,19 @@ class MasksWorkspace(MasksScreen):
             evidence = None if region is None else view.covered(region, scene)
             self.region_panel.show_covered(evidence)
         elif region is None:
-            nothing = NONE_CHOSEN if self.reviewing.regions else NOT_DISPUTED
-            fused = scene.fusion(self.session.part) is not None
-            unfused = NOT_FUSED if scene.masks else NO_MASKS
-            self.region_panel.show_region(None, nothing if fused else unfused)
+            self.region_panel.show_region(None, self._why_none(scene))
         else:
             self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
             self.region_panel.votes.choose(self.raters.current)
+
+    def _why_none(self, scene: Scene) -> str:
+        """Return why no region is shown."""
+        fusion = scene.fusion(self.session.part)
+        if fusion is None:
+            return NOT_FUSED if scene.masks else NO_MASKS
+        if self.reviewing.regions:
+            return NONE_CHOSEN
+        return ONE_RATER if len(fusion.annotators) == 1 else NOT_DISPUTED
 
     def _on_box(self, number: int) -> None:
         self.reviewing.select(number - 1)

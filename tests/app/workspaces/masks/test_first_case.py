@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.widgets.panels.region_panel import NOT_DISPUTED
+from raterscope.widgets.panels.region_panel import NOT_DISPUTED, ONE_RATER
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.masks.driving import go_to, key
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
@@ -78,3 +78,12 @@ def test_keys_reach_the_masks_after_a_study_of_clicks(window, qtbot, study_file,
     open_study(window, qtbot, masks_study)
     assert window.workspace is not clicks
     assert window.workspace.isAncestorOf(window.focusWidget())
+
+
+def test_a_case_of_one_rater_names_why_nothing_is_disputed(window, qtbot, tmp_path):
+    with Study.create(tmp_path / "one.rscope") as study:
+        case = add_case(study, "case", Grid.plain(SHAPE, SPACING, calibrated=True))
+        add_masks(study, [PlacedMask(case.id, "ann", "n", (0, 0, 0), ball(8.0))], "masks")
+    fuse(open_study(window, qtbot, tmp_path / "one.rscope"), qtbot)
+    assert ONE_RATER in visible_words(window.workspace.region_panel)
+    assert not any("Press Fuse" in words for words in visible_words(window.workspace.matrix))
