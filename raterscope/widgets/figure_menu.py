@@ -18,13 +18,14 @@ from PySide6.QtGui import (
     QImage,
     QKeySequence,
     QPainter,
+    QPaintEvent,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.painting import paint_text
+from raterscope.widgets.painting import paint_focus_frame, paint_text
 from raterscope.widgets.parts import Menu
 
 MARGIN, HEADING = 12, 24
@@ -55,6 +56,19 @@ class WholeView(QWidget):
     def picture_size(self) -> QSize:
         """Return the visible size."""
         return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint the view without focus marks."""
+        raise NotImplementedError
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the view, and the focus frame."""
+        with QPainter(self) as painter:
+            painter.save()
+            self.paint_picture(painter)
+            painter.restore()
+            if self.hasFocus():
+                paint_focus_frame(painter, QRectF(self.rect()))
 
 
 def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.data import ellipses
@@ -20,7 +20,7 @@ from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, TabPages, horizontal, rule, scroll_area, stacked, vertical
-from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_text
+from raterscope.widgets.painting import paint_annotator, paint_bar, paint_text
 from raterscope.widgets.panels.class_bars import LOW_BAR, ClassBar, ClassBars
 from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
 from raterscope.widgets.parts import Header, Placeholder, plain_label, plain_tip
@@ -516,15 +516,6 @@ class CropView(WholeView):
             self._radii = (float(long / radius), float(short / radius))
             self._turn = float(np.degrees(angle))
         self.update()
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint crop and ellipse, and the focus frame."""
-        with QPainter(self) as painter:
-            painter.save()
-            self.paint_picture(painter)
-            painter.restore()
-            if self.hasFocus():
-                paint_focus_frame(painter, QRectF(self.rect()))
 
     def heading(self) -> tuple[str, str]:
         """Return the title of the spot."""

@@ -18,7 +18,6 @@ from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPaintEvent,
     QPen,
     QResizeEvent,
     QWheelEvent,
@@ -31,7 +30,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import ChipRow, KeyHelp
-from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.theme import enlarge, text_size
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.scene import HeatMap, Scene
@@ -336,13 +334,6 @@ class SurfaceView(WholeView):
                 picture.setDevicePixelRatio(ratio)
             self._drawn = key, picture
         return self._drawn[1]
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the picture with title, letters, crosshair and colour bar."""
-        with QPainter(self) as painter:
-            self.paint_picture(painter)
-            if self.hasFocus():
-                paint_focus_frame(painter, QRectF(self.rect()))
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint the view without focus marks."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPointF, QRect, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QToolTip, QWidget
 
 from raterscope.figures.description import PlotTable
@@ -16,7 +16,6 @@ from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import KeyHelp, MenuChip
 from raterscope.widgets.layouts import horizontal
-from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import keeps_key, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.plane import PRESETS, Levels, Window, automatic_window, in_words, looks_like_ct
@@ -66,13 +65,6 @@ class DisputeStrip(WholeView):
     def sizeHint(self) -> QSize:
         """Return a narrow size."""
         return QSize(WIDTH, 300)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the bars and the mark."""
-        with QPainter(self) as painter:
-            self.paint_picture(painter)
-            if self.hasFocus():
-                paint_focus_frame(painter, QRectF(self.rect()))
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint bars and mark."""
