@@ -49,6 +49,12 @@ _NEAR = 5.0
 _RESTARTS = 9
 """Maximum number of searches from displaced positions that confirm the result."""
 
+_PARTS = 4
+"""Number of parts of the voxels that show how uncertain a position is."""
+
+_BLOCK = 4
+_MAX_MEASURED = 1 << 17
+
 _CANDIDATES = 3
 _SEED = 1
 """Seed of the samples; SimpleITK reads 0 as the current time."""
@@ -133,7 +139,8 @@ class Registration:
     converged: bool
     rival: float = 0.0  # mutual information of the next best other position
     apart: float = 0.0  # mm between the result and that of a search from a displaced position
-    tolerance: float = math.inf  # of `apart`, mm
+    tolerance: float = math.inf  # of `apart` and `uncertainty`, mm
+    uncertainty: float = 0.0  # standard error of the position by parts of the voxels, mm
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -149,6 +156,8 @@ class Registration:
             problems.append("another position fits nearly as well")
         if self.apart > self.tolerance:
             problems.append(f"a search from a nearby position ended {self.apart:.1f} mm away")
+        if self.uncertainty > self.tolerance:
+            problems.append(f"parts of the volume disagree on the position by {self.uncertainty:.1f} mm")
         if not self.converged:
             problems.append("the search did not converge")
         return tuple(problems)
@@ -169,8 +178,9 @@ def register(
     several rotations, with the best of a grid of rotations among them. The best three are refined from coarse
     to fine. The best result is confirmed by a search with other samples from a displaced position. If this
     search fits better, it becomes the result and is confirmed in the same way. Results that differ by more
-    than half a voxel are a sign of failure. Random numbers have fixed seeds. Raises `RefusedError` for
-    volumes that cannot be registered, and `ModuleNotFoundError` without SimpleITK.
+    than half a voxel are a sign of failure, and so is a larger standard error of the position. Random numbers
+    have fixed seeds. Raises `RefusedError` for volumes that cannot be registered, and `ModuleNotFoundError`
+    without SimpleITK.
 
     `case`, `series`: values on grids with even slices and right angles. Memory and time grow with their size.
     """
@@ -238,7 +248,8 @@ def _confirm(
         best = _best_first([best, result])[0]
         if apart <= tolerance:
             break
-    return replace(best, apart=apart, tolerance=tolerance)
+    uncertainty = search.uncertainty(np.linalg.inv(best.motion.matrix), grid)
+    return replace(best, apart=apart, tolerance=tolerance, uncertainty=uncertainty)
 
 
 def _starts(offset: NDArray[np.float64], centre: Triple) -> list[NDArray[np.float64]]:
@@ -329,6 +340,7 @@ class _Search:
 
     def __init__(self, itk: Any, fixed: Any, moving: Any, centre: Triple) -> None:
         self._itk, self._fixed, self._moving, self._centre = itk, fixed, moving, centre
+        self.mask: Any = None  # voxels of the case that count
 
     def try_starts(
         self, starts: list[NDArray[np.float64]], turned: list[NDArray[np.float64]], watch: Watch
@@ -355,7 +367,42 @@ class _Search:
         factors = [max(1, min(_SHRINK[0], size // (2 * FEWEST))) for size in image.GetSize()]
         return self._itk.BinShrink(image, factors)
 
-    def measure(self, matrix: NDArray[np.float64]) -> float:
+    def uncertainty(self, matrix: NDArray[np.floating], grid: Grid) -> float:
+        """Return the standard error of a position, mm.
+
+        The mutual information of each quarter of the voxels, in blocks, has its maximum elsewhere. The shift
+        to it follows from slope and curvature along each shift and rotation.
+        """
+        step, radius = 2 * max(grid.spacing), math.hypot(*np.multiply(grid.shape, grid.spacing)) / 4
+        moves = []
+        for x, y, z, *arcs in (*step * np.eye(6), *-step * np.eye(6)):
+            about_x, about_y, about_z = np.degrees(np.divide(arcs, radius)).tolist()
+            moves.append(RigidMotion((x, y, z), (about_x, about_y, about_z), self._centre).matrix)
+        fixed, moving = self._small(self._fixed), self._small(self._moving)
+        small = _Search(self._itk, fixed, moving, self._centre)
+        blocks = np.indices(fixed.GetSize()[::-1]) // _BLOCK
+        parts = np.random.default_rng(_SEED).integers(_PARTS, size=blocks.max(axis=(1, 2, 3)) + 1)
+        part_of = parts[tuple(blocks)]
+        slopes, curvatures = [], []
+        for number in range(_PARTS):
+            small.mask = self._itk.GetImageFromArray((part_of == number).astype(np.uint8))
+            small.mask.CopyInformation(fixed)
+            here = small.measure(matrix)
+            forth, back = np.reshape([small.measure(matrix @ move) for move in moves], (2, 6))
+            slopes.append((forth - back) / (2 * step))
+            curvatures.append((forth + back - 2 * here) / step**2)
+        curvature = np.minimum(np.mean(curvatures, axis=0), -1e-12)
+        errors = np.std(slopes, axis=0, ddof=1) / math.sqrt(_PARTS) / -curvature
+        # A point at the radius moves by two thirds of the square of a rotation's arc, on average.
+        return math.sqrt(float(np.square(errors) @ [1, 1, 1, 2 / 3, 2 / 3, 2 / 3]))
+
+    def _small(self, image: Any) -> Any:
+        """Average voxels, so that the whole volume is measured quickly."""
+        sizes = image.GetSize()
+        factor = math.ceil((math.prod(sizes) / _MAX_MEASURED) ** (1 / 3))
+        return self._itk.BinShrink(image, [max(1, min(factor, size // (2 * FEWEST))) for size in sizes])
+
+    def measure(self, matrix: NDArray[np.floating]) -> float:
         """Return the mutual information at a transform; 0 without overlap."""
         transform = self._itk.AffineTransform(3)
         transform.SetMatrix(matrix[:3, :3].ravel().tolist())
@@ -414,6 +461,8 @@ class _Search:
         method = self._itk.ImageRegistrationMethod()
         method.SetNumberOfThreads(1)  # sums of several threads differ from run to run
         method.SetMetricAsMattesMutualInformation(_BINS)
+        if self.mask is not None:
+            method.SetMetricFixedMask(self.mask)
         method.SetInterpolator(self._itk.sitkLinear)
         size = self._fixed.GetSize()
         spacing = max(self._fixed.GetSpacing())
