@@ -83,6 +83,9 @@ NEGLIGIBLE = 7.0
 JUDGED_AT_ONCE = 16
 """Number of images whose intervals a thread draws at a time."""
 
+TOP = 0.25
+"""Share of an image's clusters, those with most votes, that are structures at the strictest start."""
+
 STEPS = 8
 """Number of iterations of EM on an image in a round; the last round runs to convergence."""
 
@@ -126,8 +129,9 @@ def weigh_together(
 ) -> list[Evidence]:
     """Run EM on several images, each with priors from the others.
 
-    The rounds have two starts: each image judged alone, and the majority vote, which is better if most images
-    hold only artefacts. With decisions, a third start is the result without them. Starts are weighted by how
+    The rounds have three starts: each image judged alone; the majority vote, which is better if most images
+    hold only artefacts; and the clusters of each image with most votes, which is better if some annotators
+    mark everything. With decisions, a fourth start is the result without them. Starts are weighted by how
     well the images predict each other's votes; spots on which two good starts differ become disputed. A start
     whose artefacts attract more of the crowd than structures has weight zero, because the two kinds are
     swapped. Decisions recorded by their outcome, for example rejections only, would bias EM for spots similar
@@ -217,20 +221,18 @@ def judge_each(
 def _average_starts(
     run: Run, starts: Sequence[Sequence[FloatArray]], settings: DEMSettings, watch: Watch
 ) -> tuple[list[Problem], list[EMResult]]:
-    """Run the rounds from all starts, including the majority vote; return problems and averaged ascents.
+    """Run the rounds from all starts and those from votes; return problems and averaged ascents.
 
     The problems have the priors of the best start. The ascents are results of EM with these priors, but their
     looks are means over the starts.
     """
-    majority = [
-        (2 * problem.count >= problem.crowd - EDGE).astype(np.float64) for problem in run.stack.problems
-    ]
-    sides = [*starts, majority]
+    problems = run.stack.problems
+    half = [problem.count >= problem.crowd / 2 - EDGE for problem in problems]
+    top = [problem.count >= np.quantile(problem.count, 1 - TOP) - EDGE for problem in problems]
+    sides = [np.concatenate(side).astype(np.float64) for side in (*starts, half, top)]
     step_width = 0.8 / len(sides)
     fits = [
-        _rounds(
-            run, np.concatenate(side), settings, part(watch, step_width * index, step_width * (index + 1))
-        )
+        _rounds(run, side, settings, part(watch, step_width * index, step_width * (index + 1)))
         for index, side in enumerate(sides)
     ]
     fits.sort(key=lambda fit: -fit.score)

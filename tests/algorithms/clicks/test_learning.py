@@ -42,6 +42,21 @@ def run_of(counts, seed, annotators=30, looked=20):
     return run
 
 
+def credulous_run(seed, annotators=12, credulous=5):
+    """Votes as from `run_of`, of a crowd in which some also mark nearly all artefacts."""
+    generator = np.random.default_rng(seed)
+    lured = np.where(np.arange(annotators) < credulous, 0.9, 0.15)[:, None]
+    run = []
+    for _ in range(8):
+        truth = np.repeat([True, False], generator.poisson([12, 12]))
+        marked = generator.random((annotators, len(truth))) < np.where(truth, 0.8, lured)
+        kept = marked.sum(axis=0) >= 2
+        marked, verdict = marked[:, kept], np.full(kept.sum(), -1, dtype=np.int8)
+        votes = Votes(marked, marked.sum(axis=0) / marked.sum(), verdict, np.full(annotators, 0.002), 1000.0)
+        run.append((votes, truth[kept], [f"w{number}" for number in range(annotators)]))
+    return run
+
+
 def alone(run, settings=QUICK):
     return [dem(votes, settings) for votes, _, _ in run]
 
@@ -88,6 +103,12 @@ def test_a_few_structures_are_found_among_artefacts_of_most_images():
     runs = [run_of(few, seed) for seed in range(2)]
     assert np.mean([share_right(run, alone(run)) for run in runs]) < 0.5
     assert np.mean([share_right(run, together(run)) for run in runs]) > 0.8
+
+
+def test_annotators_who_mark_everything_do_not_make_artefacts_structures():
+    runs = [credulous_run(seed) for seed in range(4)]
+    assert max(share_right(run, alone(run)) for run in runs) < 0.5
+    assert min(share_right(run, together(run)) for run in runs) > 0.9
 
 
 def test_the_posteriors_are_calibrated():
