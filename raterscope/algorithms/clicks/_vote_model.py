@@ -139,6 +139,9 @@ class EMResult:
     state: State
     objective: FloatArray
     converged: bool
+    # explanations of the votes for intervals: weight, problem and result of each; empty if this is the only
+    # one
+    explanations: tuple[tuple[float, Problem, EMResult], ...] = ()
 
 
 def make_problem(votes: Votes, prior: Prior) -> Problem:

@@ -333,7 +333,18 @@ def judge(
             posterior, none, none, detected, prevalence, none, none, none, none, none, none,
             ascent.objective, ascent.converged, level_error=level_error(structure_share.decisions),
         )  # fmt: skip
-    low, high = _intervals(problem, ascent, posterior, structure_share, settings, watch)
+    explanations = [
+        (round(weight * settings.interval_draws), explained, result)
+        for weight, explained, result in ascent.explanations or ((1.0, problem, ascent),)
+    ]
+    drawn = [
+        _draw(explained, result, structure_share, settings, draws, step)
+        for (draws, explained, result), step in steps_of(watch, explanations)
+        if draws
+    ]
+    low, high = quantiles(np.concatenate(drawn), (0.025, 0.975))
+    low = np.where(problem.known, problem.truth, np.minimum(low, posterior))
+    high = np.where(problem.known, problem.truth, np.maximum(high, posterior))
     hit, false = problem.marks.sums(posterior), problem.marks.sums(1 - posterior)
     miss = np.maximum(posterior.sum() - hit, 0)
     quiet = np.maximum(len(posterior) - posterior.sum() - false, 0)
@@ -411,22 +422,22 @@ def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
     return np.where(total > 0, right / np.where(total > 0, total, 1), 0.5)
 
 
-def _intervals(
+def _draw(
     problem: Problem,
     ascent: EMResult,
-    posterior: FloatArray,
     structure_share: StructureShare,
     settings: DEMSettings,
+    draws: int,
     watch: Watch,
-) -> tuple[FloatArray, FloatArray]:
-    """Draw all parameters from their posteriors; return 95 % intervals of the clusters' posteriors.
+) -> FloatArray:
+    """Draw all parameters from their posteriors; return the clusters' posteriors (draws, M) with them.
 
     Without a prior, Jeffreys' prior is used.
     """
     from raterscope.algorithms.clicks._vote_kernels import draw
 
     generator = np.random.default_rng(settings.detection_seed)
-    prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
+    prior, seen = problem.prior, ascent.looks
     hit, structures = problem.marks.sums(seen.present), float(seen.present.sum())
     absent = 0.0 if prior.places else float(seen.chance.sum())
     false = np.zeros(len(hit)) if prior.places else problem.marks.sums(seen.chance)
@@ -451,7 +462,7 @@ def _intervals(
     share, votes = np.log(ascent.state.share), problem.marks
     annotator, worth = np.argsort(order).astype(np.int32)[votes.annotator], problem.weights
     counts, level = np.unique(problem.count, return_inverse=True)
-    drawn = np.empty((draws, len(posterior)))
+    drawn = np.empty((draws, len(problem.count)))
     block = DRAWN_AT_ONCE // (len(votes.annotator) + len(share) * (len(hit) + len(counts)) + 1)
     for begin, end in parts_of(draws, block):
         draw(
@@ -465,10 +476,7 @@ def _intervals(
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
             drawn[begin:end] = structure_share.scored_draws(generator, drawn[begin:end])
         watch(end / draws, "drawing annotators' rates")
-    low, high = quantiles(drawn, (0.025, 0.975))
-    low, high = np.minimum(low, posterior), np.maximum(high, posterior)
-    known = problem.known
-    return np.where(known, problem.truth, low), np.where(known, problem.truth, high)
+    return drawn
 
 
 def gamma_shapes(*shapes: FloatArray) -> FloatArray:

@@ -11,6 +11,11 @@ Counts of annotators on earlier images become priors of detection on the next im
 (section 4) instead starts the clustering of the next image with the reliabilities of eq. 12, see
 `OEMSettings.carry_reliability` and `Experience.reliability`. The weight of experience is estimated from the
 differences of annotators between images, as for images that are fused together.
+
+References
+----------
+.. [yao2018] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
+   distributions", Bayesian Analysis 13 (2018) 917-1007, doi:10.1214/17-BA1091.
 """
 
 from __future__ import annotations
@@ -77,8 +82,11 @@ from raterscope.algorithms.progress import (
 ROUNDS = 4
 """Number of rounds of priors from all images and detection on each."""
 
-NEGLIGIBLE = 7.0
-"""Difference of log likelihood from the best start, above which the weight of a start is below 0.001."""
+RARE = 0.001
+"""Weight below which a start is left out."""
+
+BOOTSTRAPS = 500
+"""Number of bootstraps of the images."""
 
 JUDGED_AT_ONCE = 16
 """Number of images whose intervals a thread draws at a time."""
@@ -110,8 +118,13 @@ class Evidence:
 class Verdicts:
     """Result of the rounds from one start."""
 
-    score: float
+    score: FloatArray  # (I,)
     ascent: StackedEMResult
+
+    @property
+    def total(self) -> float:
+        """Score of all images."""
+        return float(np.cumsum(self.score)[-1])
 
 
 def can_share(votes: Votes, settings: DEMSettings) -> bool:
@@ -181,7 +194,13 @@ def weigh_together(
     for done, i in enumerate(order):
         problem, final, alone = problems[done], finals[done], None
         if undecided is not None:
-            final = mix_looks(problem, final, undecided[done], structure_share[done].doubted)
+            doubted, others = structure_share[done].doubted, without[1][done].explanations
+            mixed = [
+                (share * weight, explained, result)
+                for share, explanations in ((1 - doubted, final.explanations), (doubted, others))
+                for weight, explained, result in explanations
+            ]
+            final = replace(mix_looks(problem, final, undecided[done], doubted), explanations=tuple(mixed))
             chance = structure_share[done].undecided(problem.count / (problem.crowd or 1.0))
             alone = undecided[done].present * chance
         evidence[i] = Evidence(problem, final, structure_share[done], alone)
@@ -224,29 +243,52 @@ def _average_starts(
     """Run the rounds from all starts and those from votes; return problems and averaged ascents.
 
     The problems have the priors of the best start. The ascents are results of EM with these priors, but their
-    looks are means over the starts.
+    looks are means over the starts. Other images may favour another start: for intervals, the weights of the
+    starts are means over Bayesian bootstraps of the images ([yao2018]_).
     """
-    problems = run.stack.problems
-    half = [problem.count >= problem.crowd / 2 - EDGE for problem in problems]
-    top = [problem.count >= np.quantile(problem.count, 1 - TOP) - EDGE for problem in problems]
+    own = run.stack.problems
+    half = [problem.count >= problem.crowd / 2 - EDGE for problem in own]
+    top = [problem.count >= np.quantile(problem.count, 1 - TOP) - EDGE for problem in own]
     sides = [np.concatenate(side).astype(np.float64) for side in (*starts, half, top)]
     step_width = 0.8 / len(sides)
     fits = [
         _rounds(run, side, settings, part(watch, step_width * index, step_width * (index + 1)))
         for index, side in enumerate(sides)
     ]
-    fits.sort(key=lambda fit: -fit.score)
-    likely = [fit for fit in fits if fit is fits[0] or fits[0].score - fit.score < NEGLIGIBLE]
-    weights = np.exp([0.0, *(fit.score - fits[0].score for fit in likely[1:])])
+    likely, weights, resampled = _likely(sorted(fits, key=lambda fit: -fit.total))
     ends = []
     for index, fit in enumerate(likely):
         step = part(watch, 0.8 + 0.2 * index / len(likely), 0.8 + 0.2 * (index + 1) / len(likely))
         ends.append(_finish(fit.ascent, settings, step))
+    problems = [fit.ascent.stack.updated() for fit in likely]
     finals = [
-        replace(rows[0], looks=_mean_looks([row.looks for row in rows], weights / weights.sum()))
-        for rows in zip(*ends, strict=True)
+        replace(
+            rows[0],
+            looks=_mean_looks([row.looks for row in rows], weights),
+            explanations=tuple(zip(resampled, explained, rows, strict=True)),
+        )
+        for rows, explained in zip(zip(*ends, strict=True), zip(*problems, strict=True), strict=True)
     ]
-    return fits[0].ascent.stack.updated(), finals
+    return problems[0], finals
+
+
+def _likely(fits: Sequence[Verdicts]) -> tuple[list[Verdicts], FloatArray, FloatArray]:
+    """Return the likely ones of some fits, the best first, their weights, and those for intervals."""
+    fits = [fit for fit in fits if fit is fits[0] or np.isfinite(fit.total)]
+    weights, resampled = np.ones(1), np.ones(1)
+    if len(fits) > 1:
+        score = np.array([fit.score - fits[0].score for fit in fits])
+        images = score.shape[1]
+        shares = np.random.default_rng(0).dirichlet(np.ones(images), BOOTSTRAPS)
+        weights, resampled = _softmax(score.sum(axis=1)), _softmax(images * shares @ score.T).mean(axis=0)
+    kept = np.flatnonzero((weights > RARE * weights[0]) | (resampled > RARE))
+    weights, resampled = weights[kept], resampled[kept]
+    return [fits[index] for index in kept.tolist()], weights / weights.sum(), resampled / resampled.sum()
+
+
+def _softmax(score: FloatArray) -> FloatArray:
+    weight = np.exp(score - score.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
 
 
 def _finish(ascent: StackedEMResult, settings: DEMSettings, watch: Watch) -> list[EMResult]:
@@ -289,8 +331,8 @@ def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) 
     return Verdicts(_score(ascent), ascent)
 
 
-def _score(ascent: StackedEMResult) -> float:
-    """Return the log likelihood of all votes; minus infinity where artefacts attract more than structures."""
+def _score(ascent: StackedEMResult) -> FloatArray:
+    """Return the log likelihood of each image's votes; minus infinity if artefacts attract more votes."""
     stack = ascent.stack
     crowd = np.array([problem.crowd for problem in stack.problems])[stack.image_of_cluster]
     drawn = np.array([ascent.looks.present, ascent.looks.artefact]) @ np.column_stack(
@@ -298,12 +340,12 @@ def _score(ascent: StackedEMResult) -> float:
     )
     mean = drawn[:, 0] / np.maximum(drawn[:, 1], EDGE)
     if mean[0] < mean[1]:
-        return -np.inf
+        return np.full(len(stack), -np.inf)
     return _vote_likelihood(stack, ascent.state.chance, ascent.state.kinds)
 
 
-def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> float:
-    """Return the log likelihood of all votes and decisions, each image's predicted by the others.
+def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> FloatArray:
+    """Return the log likelihood of each image's votes and decisions, predicted by the others: (I,).
 
     `stack`: the images, each with the prior from the others. `chance`: (R,), rates of chance meetings of all
     annotators, image after image. `kinds`: (I, 3).
@@ -317,18 +359,18 @@ def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> flo
     )  # fmt: skip
     predicted = StackedState(np.log(prior.hit / prior.miss), chance, kinds, prior.share)
     ascent = ascend(replace(stack, prior=bare), predicted, 1, 0.0, silent)
-    return float(np.cumsum(np.concatenate(ascent.objective))[-1])
+    return np.concatenate(ascent.objective)
 
 
 def _lost(
     without: tuple[list[Problem], list[EMResult]], problems: Sequence[Problem], finals: Sequence[EMResult]
 ) -> float:
     """Return the loss in log likelihood of the votes by fitting the decisions."""
-    values = []
+    values = list[float]()
     for own, ascents in (without, ([without_decisions(problem) for problem in problems], finals)):
         stack = Stack.of(own)
         state = stack.state_of([ascent.state for ascent in ascents])
-        values.append(_vote_likelihood(stack, state.chance, state.kinds))
+        values.append(float(np.cumsum(_vote_likelihood(stack, state.chance, state.kinds))[-1]))
     return values[0] - values[1]
 
 

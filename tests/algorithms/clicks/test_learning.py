@@ -9,7 +9,7 @@ import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
-from raterscope.algorithms.clicks.image_priors import can_share, judge_each, weigh_together
+from raterscope.algorithms.clicks.image_priors import Verdicts, _likely, can_share, judge_each, weigh_together
 from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.progress import Cancelled, part, silent
 
@@ -109,6 +109,17 @@ def test_annotators_who_mark_everything_do_not_make_artefacts_structures():
     runs = [credulous_run(seed) for seed in range(4)]
     assert max(share_right(run, alone(run)) for run in runs) < 0.5
     assert min(share_right(run, together(run)) for run in runs) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("better", "least", "most"), [([1.0] * 8, 0.0, 0.001), ([22.0] + [-2.0] * 7, 0.2, 0.8)]
+)
+def test_intervals_cover_an_explanation_that_most_images_favour(better, least, most):
+    """In total the first explains the votes better by 8 in both cases."""
+    fits = [Verdicts(np.array(better), None), Verdicts(np.zeros(8), None)]
+    likely, _, weights = _likely(fits)
+    assert likely[0] is fits[0]
+    assert least <= weights[1:].sum() <= most
 
 
 def test_the_posteriors_are_calibrated():
