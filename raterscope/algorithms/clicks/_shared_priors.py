@@ -58,11 +58,23 @@ class Run:
     stack: Stack
     rows: IntArray  # (R,)
     annotators: int
+    copies: IntArray  # (I,): number of images with the same votes, itself included; together they count once
 
     @classmethod
-    def of(cls, problems: Sequence[Problem], rows: Sequence[IntArray], annotators: int) -> Run:
+    def of(
+        cls,
+        problems: Sequence[Problem],
+        rows: Sequence[IntArray],
+        annotators: int,
+        copies: Sequence[int] | None = None,
+    ) -> Run:
         """Combine the votes on each image, and the row of each of its annotators."""
-        return cls(Stack.of(problems), np.concatenate(rows), annotators)
+        number = np.ones(len(problems), dtype=np.int64) if copies is None else np.array(copies)
+        return cls(Stack.of(problems), np.concatenate(rows), annotators, number)
+
+    def sum(self, counts: FloatArray) -> FloatArray:
+        """Sum counts, (I, K), over the images."""
+        return np.asarray((counts / self.copies[:, None]).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +126,9 @@ def prior_attraction(annotators: int) -> ArtefactAttraction:
     return ArtefactAttraction(np.full(annotators, ARTEFACT_LOG_ODDS), _usual_spread())
 
 
-def estimate_attraction(tally: Tally, total: Tally) -> ArtefactAttraction:
+def estimate_attraction(run: Run, tally: Tally, total: Tally) -> ArtefactAttraction:
     """Estimate how artefacts attract annotators, from the tally of all images and its sum by annotator."""
-    artefacts = tally.artefacts.sum(axis=0)
+    artefacts = run.sum(tally.artefacts)
     return ArtefactAttraction(
         _lure(total.lured, total.artefacts), _blend(artefacts, _usual_spread(), USUAL_ARTEFACTS)
     )
@@ -162,9 +174,10 @@ def _log_sum(logs: FloatArray) -> FloatArray:
 def pooled(run: Run, tally: Tally) -> Tally:
     """Sum over images for every annotator of the run."""
     image = run.stack.image_of_annotator
+    copies = run.copies[image]
 
     def summed(values: FloatArray) -> FloatArray:
-        return np.bincount(run.rows, values, minlength=run.annotators).astype(np.float64)
+        return np.bincount(run.rows, values / copies, minlength=run.annotators).astype(np.float64)
 
     return Tally(
         summed(tally.hits),
@@ -179,8 +192,8 @@ def add_shared_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> Sta
     cross_image = estimate_cross_image_priors(run, tally, total, watch)
     advice = Advice(
         cross_image,
-        tally.structures.sum(axis=0) - tally.structures,
-        tally.artefacts.sum(axis=0) - tally.artefacts,
+        run.sum(tally.structures) - tally.structures,
+        run.sum(tally.artefacts) - tally.artefacts,
     )
     return apply_advice(run.stack, advice)
 
@@ -188,7 +201,7 @@ def add_shared_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> Sta
 def estimate_cross_image_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> CrossImagePriors:
     """Estimate the prior of each image from the others, and the upper bounds of its weight."""
     prior = run.stack.problems[0].prior
-    share = _blend(tally.structures.sum(axis=0), prior.share, USUAL_STRUCTURES)
+    share = _blend(run.sum(tally.structures), prior.share, USUAL_STRUCTURES)
     odds, lure, seen = (np.empty(len(run.rows)) for _ in range(3))
     ease, more, most = (np.zeros(len(run.stack)) for _ in range(3))
     number = tally.structures.sum(axis=1)

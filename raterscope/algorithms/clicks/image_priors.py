@@ -20,6 +20,7 @@ References
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -151,24 +152,27 @@ def weigh_together(
     to the recorded ones, and few decisions may change the explanation of the whole crowd. The looks without
     decisions therefore have a weight (`decision_weight`), also if the decisions turned out as expected.
 
-    The order of the images does not matter.
+    The order of the images does not matter. Copies of an image, which have the same votes, count once.
 
     `votes`: votes on two or more images that `can_share`.
     `annotators`: for each image, the names of its annotators; the same name is the same annotator.
     `posteriors`: (M,) of each image judged alone, without scores, see `posterior_by_votes`.
     `problems`: problems of the images, as from `problem_of`.
     """
-    order = sorted(range(len(votes)), key=lambda i: _content(votes[i], annotators[i]))
+    contents = [_content(image, own) for image, own in zip(votes, annotators, strict=True)]
+    order = sorted(range(len(votes)), key=lambda i: (contents[i], votes[i].verdict.tobytes()))
+    number = Counter(contents)
+    copies = [number[contents[i]] for i in order]
     names = {name: row for row, name in enumerate(sorted({name for image in annotators for name in image}))}
     rows = [np.array([names[name] for name in annotators[i]], dtype=np.int64) for i in order]
     problems = [problem_of(votes[i], settings) if problems is None else problems[i] for i in order]
-    run = Run.of(problems, rows, len(names))
+    run = Run.of(problems, rows, len(names), copies)
     starts = [posteriors[i] for i in order]
     undecided: list[ClusterPosteriors] | None = None
     without: tuple[list[Problem], list[EMResult]] = ([], [])
     inner_watch = watch
     if any(problem.known.any() for problem in problems):
-        bare = Run.of([without_decisions(problem) for problem in problems], rows, len(names))
+        bare = Run.of([without_decisions(problem) for problem in problems], rows, len(names), copies)
         free = [
             undecided_posterior(
                 votes[i], settings, part(watch, 0.2 * index / len(order), 0.2 * (index + 1) / len(order))
@@ -311,7 +315,7 @@ def _mean_looks(looks: Sequence[ClusterPosteriors], weights: FloatArray) -> Clus
 
 def _content(votes: Votes, names: Sequence[str]) -> tuple[object, ...]:
     stray = b"" if votes.stray is None else votes.stray.tobytes()
-    return tuple(names), votes.marked.tobytes(), votes.verdict.tobytes(), stray, votes.places
+    return tuple(names), votes.marked.tobytes(), stray, votes.places
 
 
 def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) -> Verdicts:
@@ -327,8 +331,8 @@ def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) 
         total = pooled(run, tally)
         stack = add_shared_priors(run, tally, total, part(step, 0.0, 0.3))
         ascent = ascend(stack, now.present, STEPS, settings.detection_tolerance, part(step, 0.3, 1.0))
-        now, allure = ascent.looks, estimate_attraction(tally, total)
-    return Verdicts(_score(ascent), ascent)
+        now, allure = ascent.looks, estimate_attraction(run, tally, total)
+    return Verdicts(_score(ascent) / run.copies, ascent)
 
 
 def _score(ascent: StackedEMResult) -> FloatArray:

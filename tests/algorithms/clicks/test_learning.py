@@ -122,6 +122,12 @@ def test_intervals_cover_an_explanation_that_most_images_favour(better, least, m
     assert least <= weights[1:].sum() <= most
 
 
+def test_copies_of_images_count_once():
+    run = run_of(SEVERAL, seed=2)
+    for once, twice in zip(together(run), together(run * 2), strict=False):
+        assert twice.posterior == pytest.approx(once.posterior, abs=1e-6)
+
+
 def test_the_posteriors_are_calibrated():
     posterior, truth = [], []
     for seed in range(5):
