@@ -105,7 +105,8 @@ def test_menu_entries_and_buttons_with_an_ellipsis_exist():
         node.value
         for area in ("app", "widgets")
         for path in (PACKAGE / area).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if re.search(r"…|u2026|ELLIPSIS", source := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     for page, text in _texts().items():
