@@ -303,7 +303,9 @@ class SuggestionList(QWidget):
         self.budget.setHidden(not budgeted)
         self.facts = plain_label("", "small", wrap=True, selectable=True)
         self.facts.hide()
-        self.list: LineList[Suggestion] = LineList(_SuggestionKind(unit), f"{noun.capitalize()}s to ask for")
+        self.list: ChoiceList[Suggestion] = ChoiceList(
+            _SuggestionKind(unit), f"{noun.capitalize()}s to ask for"
+        )
         self._nothing = Placeholder()
         vertical(
             self.header,
@@ -315,7 +317,7 @@ class SuggestionList(QWidget):
             spacing=4,
         )
         self.setFocusProxy(self.list)
-        self.list.selectionModel().currentChanged.connect(self._on_current)
+        self.list.chosen.connect(self.chosen)
         self.show_lines(())
 
     def show_lines(self, lines: Sequence[Suggestion], nothing: str = "", facts: str = "") -> None:
@@ -327,10 +329,6 @@ class SuggestionList(QWidget):
         self.list.setVisible(bool(lines))
         self._nothing.setVisible(not lines)
         self.header.set_subtitle(f"{counted(len(lines), self._noun)}, {self._measure}" if lines else "")
-
-    def _on_current(self, index: QModelIndex) -> None:
-        if index.isValid():
-            self.chosen.emit(self.list.lines[index.row()].key)
 
 
 class _SuggestionKind(LineKind[Suggestion]):
