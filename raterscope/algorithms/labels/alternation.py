@@ -190,7 +190,7 @@ def alternate(
             value, change = extrapolation.update(objective[-1]) if objective else passes.update()
             objective.append(value)
             changes.append(change)
-            done = max(done, len(changes) / iterations, _nearness(changes, least))
+            done = max(done, len(changes) / iterations, 0.95 * nearness(changes, least))
             watch(done, words(), objective=value, partial=draft)
             if rule.accelerated and len(changes) >= _PLAIN and least <= change:
                 passes.settle_some(least)
@@ -383,12 +383,12 @@ class _Extrapolation:
         return self._passes.update()
 
 
-def _nearness(changes: list[float], tolerance: float) -> float:
-    """Estimate the progress, assuming that changes decrease geometrically."""
+def nearness(changes: list[float], tolerance: float) -> float:
+    """Estimate the progress, 0 to 1, assuming that changes decrease geometrically."""
     first, last = max(changes), changes[-1]
     if not 0.0 < tolerance < last < first:
         return 0.0
-    return 0.95 * log(first / last) / log(first / tolerance)
+    return log(first / last) / log(first / tolerance)
 
 
 def _pieces(terms: NDArray[np.int64]) -> list[list[Piece]]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.alternation import nearness
 from raterscope.algorithms.labels.crowd_votes import class_shares
 from raterscope.algorithms.labels.data import (
     IMPOSSIBLE,
@@ -275,7 +275,7 @@ class _Run:
             parts = run_parts(partial(self._settled, shares), tasks, self._report(text))
             changes.append(max(parts))
             converged = changes[-1] < tolerance
-            self._done = max(self._done, 0.9 * len(changes) / iterations, _nearness(changes, tolerance))
+            self._done = max(self._done, 0.9 * len(changes) / iterations, 0.9 * nearness(changes, tolerance))
         return LabelTrace(np.empty(0), np.array(changes), converged)
 
     def drift(self, labels: Labels) -> tuple[Confusion, Drift]:
@@ -332,11 +332,3 @@ def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:
             pieces.append((first, at + 1))
             first, done = at + 1, int(work[at])
     return pieces
-
-
-def _nearness(changes: list[float], tolerance: float) -> float:
-    """Estimate the progress, assuming that changes decrease geometrically."""
-    first, last = max(changes), changes[-1]
-    if not 0 < tolerance < last < first:
-        return 0.0
-    return 0.9 * log(first / last) / log(first / tolerance)
