@@ -165,6 +165,8 @@ def _combine(
         return fusion, replace(nothing, gain=mean, error=error)
     watch(0.9, "weighting programs")
     weight, offset = _fit(features[rows], likelihood[rows], base)
+    if not weight.any():  # the gain is a rounding error
+        return fusion, replace(nothing, gain=mean, error=error)
     posterior = fusion.posterior.copy()
     change = np.flatnonzero(judged & ~fixed)
     updated = _prior(features[change], base, weight, offset) * likelihood[change]
