@@ -82,6 +82,13 @@ _CORRELATION_TERMS = 1_000_000
 _CLASS_WEIGHT = 10.0
 """Weight of the crowd's accuracy in that of a class, in votes."""
 
+_SHARE_WEIGHT = 20.0
+"""Weight of the votes' shares in the shares of the classes, in tasks.
+
+Shares and accuracies of the classes confirm each other: with few votes on each task, or votes hardly better
+than chance, a fit drifts to a common class that is not there.
+"""
+
 _CONFUSION_WEIGHT = 10.0
 """Weight of the crowd's confusions against an annotator's own wrong labels, in votes."""
 
@@ -204,6 +211,7 @@ class _Rounds:
         self.fit = empty_fit(crowd, like)
         self._active = crowd.active.astype(crowd.dtype)
         self._tasks = max(1, int(crowd.active.sum()))
+        self._use = crowd.use @ crowd.means_class  # share of each class among the votes
 
     def run(
         self,
@@ -261,6 +269,7 @@ class _Rounds:
         """Store the counts and the classes' shares in the fit."""
         self.fit.counts = counts[0].copy()
         self.fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
+        self.fit.shares += _SHARE_WEIGHT * self._use
         self.fit.shares /= self.fit.shares.sum()
 
     def expect(
