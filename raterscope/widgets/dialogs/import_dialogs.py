@@ -76,8 +76,10 @@ class ColumnChoices(QWidget):
         self._table.setAccessibleName("The first rows")
         self._table.verticalHeader().hide()
         self._table.setHorizontalHeaderLabels([_short(name) for name in header])
-        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self._table.horizontalHeader().setMinimumSectionSize(130)
+        head = self._table.horizontalHeader()
+        head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        head.setMinimumSectionSize(130)
         self.choices: list[ChoiceBox] = []
         for column, name in enumerate(header):
             choice = ChoiceBox(f"Column {name} holds")

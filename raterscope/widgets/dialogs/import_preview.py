@@ -365,6 +365,7 @@ def _fixed_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]
         for column, text in enumerate(cells):
             table.setItem(row, column, QTableWidgetItem(text))
     head = table.horizontalHeader()
+    head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
     head.setStretchLastSection(True)
     if len(header) == 1:
