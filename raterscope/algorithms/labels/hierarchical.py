@@ -128,24 +128,24 @@ class Fit:
 
     def rates(self, crowd: Crowd) -> FloatArray:
         """Return the expected probabilities of all outputs, (K, L, J)."""
-        shape = len(self.rows), *crowd.means_class.shape
+        base = np.zeros((len(self.rows), *crowd.means_class.shape))
         if crowd.prior is not None:
-            base = np.tile((crowd.prior / crowd.prior.sum(axis=1, keepdims=True)).T, (shape[0], 1, 1))
+            base[:] = (crowd.prior / crowd.prior.sum(axis=1, keepdims=True)).T
         elif self.ordinal is not None:
-            base = np.broadcast_to(self.ordinal.rates(), shape).copy()
+            base[:] = self.ordinal.rates()
         else:
-            own = np.zeros(shape[:2])
+            own = np.zeros(base.shape[:2])
             own[crowd.owner, crowd.output] = (self.counts * ~crowd.means_class[crowd.output]).sum(axis=1)
-            base = _CONFUSION_WEIGHT * self.wrong + own[:, :, None]
-            base *= ~crowd.means_class
-            base /= np.maximum(base.sum(axis=1, keepdims=True), FLOOR)
-            base *= (1 - self.accuracy)[:, None]
-            output, right = np.nonzero(crowd.means_class)
-            base[:, output, right] = self.right[output, right] * self.accuracy[:, right]
+            mistakes = np.where(crowd.means_class, 0.0, _CONFUSION_WEIGHT * self.wrong + own[:, :, None])
+            mistakes /= np.maximum(mistakes.sum(axis=1, keepdims=True), FLOOR)
+            base = np.where(
+                crowd.means_class,
+                self.right * self.accuracy[:, None],
+                mistakes * (1 - self.accuracy[:, None]),
+            )
         base *= self.strength
         base[crowd.owner, crowd.output] += self.counts
-        base /= base.sum(axis=1, keepdims=True)
-        return base
+        return np.asarray(base / base.sum(axis=1, keepdims=True))
 
 
 def dawid_skene(
@@ -521,44 +521,22 @@ def tempered_posteriors(
     crowd: Crowd, fit: Fit, posterior: FloatArray, correlations: Sequence[float], watch: Watch
 ) -> FloatArray:
     """Compute the class probabilities with the design effects of correlated votes, (R, N, J)."""
-    answers = np.empty((len(correlations), *posterior.shape), dtype=posterior.dtype)
-
-    def fill(rows: slice, block: FloatArray) -> None:
-        answers[:, rows] = block
-
-    temper_blocks(crowd, fit, posterior, correlations, fill, watch)
-    return answers
-
-
-def temper_blocks(
-    crowd: Crowd,
-    fit: Fit,
-    posterior: FloatArray,
-    correlations: Sequence[float],
-    use: Callable[[slice, FloatArray], object],
-    watch: Watch,
-) -> None:
-    """Compute `tempered_posteriors` block by block.
-
-    `use`: called in several threads with the rows of each block and their probabilities, (R, n, J).
-    """
     from raterscope.algorithms.labels._pooled_kernels import temper
 
+    answers = np.empty((len(correlations), *posterior.shape), dtype=posterior.dtype)
     model, effects = fit.tables(crowd), np.array(correlations)
     spread = spread_of_votes(crowd, fit)
-    start, pair, owner = crowd.by_task
 
     def weigh(first: int, last: int) -> None:
-        given = posterior[first:last]
-        answers = np.repeat(given[None], len(effects), axis=0)  # tasks without votes keep theirs
+        answers[:, first:last] = posterior[first:last]  # of tasks without votes
         for low, high, shares in crowd.split(first, last, fit.shares):
             temper(
-                low - first, high - first, (start[first:], pair, owner), model, shares, effects, given,
-                answers, crowd.each_class, crowd.weights, spread,
+                low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.each_class,
+                crowd.weights, spread,
             )  # fmt: skip
-        use(slice(first, last), answers)
 
     run_parts(weigh, crowd.spans, partial(watch, 0.0, "weighting correlated votes"))
+    return answers
 
 
 def correlation_of(crowd: Crowd, fit: Fit, posterior: FloatArray, watch: Watch) -> float:

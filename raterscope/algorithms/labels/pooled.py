@@ -72,7 +72,6 @@ from raterscope.algorithms.labels.hierarchical import (
     dawid_skene,
     effective_votes,
     skill_distribution,
-    temper_blocks,
     tempered_posteriors,
 )
 from raterscope.algorithms.labels.independence import independence, mixed_membership, ordinal_weight
@@ -149,15 +148,12 @@ class _Pool:
 
     def add(self, view: FloatArray, weight: float) -> None:
         def add_block(first: int, last: int) -> None:
-            self.add_rows(slice(first, last), view[first:last], weight)
+            rows = slice(first, last)
+            self.logs[rows] += weight * np.log(view[rows] + FLOOR)
+            self.shares[rows] += weight * view[rows]
 
         _by_block(add_block, len(view))
         self.weight += weight
-
-    def add_rows(self, rows: slice, view: FloatArray, weight: float) -> None:
-        """Add the probabilities of some tasks, without the weight."""
-        self.logs[rows] += weight * np.log(view + FLOOR)
-        self.shares[rows] += weight * view
 
     def answer(self) -> FloatArray:
         """Return the mean of the logarithmic and the linear pool."""
@@ -282,11 +278,11 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
                     pool.add(mixed, weights["membership"])
                 del mixed
             effects = [used] if estimated == used else [used, estimated]
-            add = partial(_add_views, pool, weights[name], free, len(models))
-            temper_blocks(crowd, fit, posterior, effects, add, part(step, 0.9, 1.0))
-            pool.weight += weights[name]
+            views = tempered_posteriors(crowd, fit, posterior, effects, part(step, 0.9, 1.0))
+            pool.add(views[0], weights[name])
+            _by_block(partial(_add_logs, free, views[-1], len(models)), len(free))
             traces.append(trace)
-            del fit, add
+            del fit, views
         del posterior, begin
         if mixture is not None:
             pool.add(mixture(partial(watch, 0.65, "fitting mixed membership"))[0], weights["membership"])
@@ -317,12 +313,9 @@ def _independence(labels: Labels, settings: PooledSettings, watch: Watch) -> flo
     return independence(labels, settings.correlation, settings.mixture, *limits, watch)
 
 
-def _add_views(
-    pool: _Pool, weight: float, free: FloatArray, models: int, rows: slice, views: FloatArray
-) -> None:
-    """Add some tasks' probabilities by one of several models, tempered more and less."""
-    pool.add_rows(rows, views[0], weight)
-    free[rows] += np.log(views[-1] + FLOOR) / models
+def _add_logs(total: FloatArray, view: FloatArray, models: int, first: int, last: int) -> None:
+    """Add the mean logarithms of some tasks' probabilities by one of several models."""
+    total[first:last] += np.log(view[first:last] + FLOOR) / models
 
 
 def _with_shared_confusion(
