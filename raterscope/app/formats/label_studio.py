@@ -204,16 +204,16 @@ def _contents(region: dict[str, Any]) -> set[Content]:
 
 
 def _answers(region: dict[str, Any]) -> tuple[str, ...] | None:
-    """Return the choices or rating for the task; None for those of a mark."""
+    """Return the choices, rating or number for the task; None for those of a mark."""
     value = region.get("value")
     if not isinstance(value, dict) or not _GEOMETRY_KEYS.isdisjoint(value):
         return None
-    choices = value.get("choices")
+    choices = value.get("choices", value.get("taxonomy"))
     if isinstance(choices, list):
         # A choice in a tree is a list from its root.
         paths = (choice if isinstance(choice, list) else [choice] for choice in choices)
         return tuple(" / ".join(map(answer_text, path)) for path in paths) or ("",)
-    rating = value.get("rating")
+    rating = value.get("rating", value.get("number"))
     return (text_of(rating),) if is_number(rating) else None
 
 

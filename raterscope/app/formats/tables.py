@@ -362,8 +362,9 @@ def read_numbers(
     except ValueError:
         values = None
     blank = np.zeros(len(cells), dtype=bool)
+    if values is None or np.isnan(values).any():
+        blank = np.array([is_missing(cell) for cell in cells])
     if values is None:
-        blank = np.array([not cell.strip() for cell in cells])
         if comma is None:
             forms = set(cells)  # a long table has each cell once
             dotted = sum("." in cell for cell in forms)
@@ -382,6 +383,14 @@ def read_numbers(
     )
     faults.add(np.flatnonzero(outside).tolist(), column, "{cell} is outside any possible image")
     return values
+
+
+def refuse_missing(table: Table, column: str, rows: Iterable[int], faults: Faults) -> None:
+    """Record rows in which only one coordinate is missing."""
+    cells = table.column(column)
+    for row in rows:
+        words = '"{cell}" is not a number' if cells[row].strip() else "is empty"
+        faults.add([row], column, f"{words}; expected a position in pixels")
 
 
 def read_names(table: Table, column: str, faults: Faults) -> Sequence[str]:
@@ -436,6 +445,15 @@ def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
 
 
+_MISSING = {"", "nan", "nat", "na", "n/a", "null", "none"}
+"""Words that programs write for a missing value, in lower case."""
+
+
+def is_missing(cell: str) -> bool:
+    """Return whether a cell is empty, or holds a word for a missing value such as NA."""
+    return cell.strip().casefold() in _MISSING
+
+
 def holds_number(cell: str) -> bool:
     """Return whether a cell holds a number, with a decimal point."""
     try:
@@ -455,6 +473,12 @@ def number_or_nan(cell: str, *, comma: bool = False) -> float:
 def scale_of(column: str) -> float:
     """Return the unit of a column of times in seconds, by the column's name."""
     return 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
+
+
+def in_seconds(times: FloatArray) -> FloatArray:
+    """Convert times since 1970 in milliseconds, microseconds or nanoseconds, which their size shows."""
+    size = np.abs(times)
+    return np.asarray(times / np.select([size > 1e17, size > 1e14, size > 1e11], [1e9, 1e6, 1e3], 1.0))
 
 
 def seconds_of(text: str) -> float:

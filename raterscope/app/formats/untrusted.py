@@ -172,6 +172,8 @@ def read_xml(path: Path) -> Any:
 
 def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
     """Refuse sizes that are not positive integers, or too many voxels."""
+    if all(size is None for size in sizes):
+        raise InputError("does not state the size of its image", file=path, field=field)
     if not all(type(size) is int and 0 < size <= _MAX_SIZE for size in sizes):
         shown = " x ".join(plain(size, 20) for size in sizes)
         raise InputError(f"claims a size of {shown}; expected integers above 0", file=path, field=field)

@@ -457,3 +457,23 @@ def test_what_gzip_packed_is_bounded_and_may_be_damaged(
         monkeypatch.setattr(dialects, "_LONGEST_UNPACKED", 1 << 20)
         with pytest.raises(InputError, match="unpacks to more than 1 MB"):
             read_clicks(written(path, packed))
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "NaN", " n/a "])
+def test_words_for_missing_positions_mean_that_nothing_was_marked(file: Path, missing: str) -> None:
+    rows = f"ann,a,1.5,2\nbob,a,{missing},{missing}\n"
+    table = read_clicks(written(file, f"annotator,image,x,y\n{rows}"))
+    assert (table.x.tolist(), table.looked) == ([1.5], {(1, 0)})
+    with pytest.raises(InputError, match="expected a position in pixels"):
+        read_clicks(written(file, f"annotator,image,x,y\n{rows}cid,a,{missing},3\n"))
+
+
+@pytest.mark.parametrize("factor", [1, 1000, 1_000_000, 1_000_000_000])
+def test_times_since_1970_are_in_seconds_whatever_their_unit(file: Path, factor: int) -> None:
+    times = [1_700_000_000, 1_700_000_012]
+    rows = "".join(f"ann,a,1,2,{time * factor}\n" for time in times)
+    table = read_clicks(written(file, f"annotator,image,x,y,timestamp\n{rows}"))
+    assert table.time.tolist() == times
+    rows = "".join(f"w{number},a,yes,{time * factor}\n" for number, time in enumerate(times))
+    (votes,) = read_labels(written(file, f"annotator,task,label,timestamp\n{rows}"))
+    assert votes.time.tolist() == times

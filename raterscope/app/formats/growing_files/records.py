@@ -37,9 +37,11 @@ from raterscope.app.formats.tables import (
     Table,
     UnknownColumns,
     assign_columns,
+    in_seconds,
     is_headed,
     read_names,
     read_numbers,
+    refuse_missing,
     scale_of,
     seconds_of,
 )
@@ -398,7 +400,7 @@ def read_rows(
     x, y = (read_numbers(table, column[name], refused, empty=True, comma=False) for name in ("x", "y"))
     for these, those, name in ((x, y, "x"), (y, x, "y")):
         alone = np.flatnonzero(np.isnan(these) & ~np.isnan(those)).tolist()
-        refused.add(alone, column[name], "is empty; expected a position in pixels")
+        refuse_missing(table, column[name], alone, refused)
     width, height = (_sizes(table, column.get(field), refused) for field in ("width", "height"))
     time, untimed = _times(table, column.get("time"))
     good = np.ones(len(table), dtype=bool)
@@ -502,7 +504,7 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray, list[tuple[int
     try:
         values = np.array(cells, dtype=np.float64)
         if np.isfinite(values).all():
-            return values * scale, wrong
+            return in_seconds(values * scale), wrong
     except ValueError:
         pass
     for row, cell in enumerate(cells):
@@ -511,7 +513,7 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray, list[tuple[int
                 seconds[row] = _moment(cell, scale)
         except (ValueError, OverflowError):
             wrong.append((table.lines[row], cell))
-    return seconds, wrong
+    return in_seconds(seconds), wrong
 
 
 def _moment(cell: str, scale: float) -> float:

@@ -36,6 +36,8 @@ from raterscope.app.formats.tables import (
     Table,
     UnknownColumns,
     assign_columns,
+    in_seconds,
+    is_missing,
     read_number,
     repeated_header_notice,
     scale_of,
@@ -240,10 +242,6 @@ def clean_name(name: str) -> str:
     return name[1:] if name.startswith("'") and name.lstrip("'")[:1] in ("=", "+", "-", "@") else name
 
 
-_NO_TIME = {"", "nan", "nat", "na", "n/a", "null", "none"}
-"""Words that programs write for an unknown time, in lower case."""
-
-
 class _Times:
     """Reader of times: numbers if the first known time is a number, otherwise dates."""
 
@@ -260,7 +258,7 @@ class _Times:
             return
         cells = array.dictionary.to_pylist()
         if self._numbers is None:
-            self._numbers = next((_is_number(cell) for cell in cells if not _is_empty(cell)), None)
+            self._numbers = next((_is_number(cell) for cell in cells if not is_missing(cell)), None)
         values = self._fast(array.dictionary)
         if values is None:
             values = np.array([self._value(cell) for cell in cells], dtype=np.float64)
@@ -288,7 +286,7 @@ class _Times:
 
     def _value(self, cell: str) -> float:
         """Read a cell: NaN if it is empty, infinite if it is not a time."""
-        if _is_empty(cell) or cell.strip() == self._column:
+        if is_missing(cell) or cell.strip() == self._column:
             return math.nan
         try:
             value = float(cell) if self._numbers else seconds_of(cell)
@@ -302,11 +300,7 @@ class _Times:
             return None
         seconds = np.concatenate(self._parts)
         seconds *= self._scale
-        return seconds
-
-
-def _is_empty(cell: str) -> bool:
-    return cell.strip().casefold() in _NO_TIME
+        return in_seconds(seconds)
 
 
 def _is_number(cell: str) -> bool:

@@ -33,10 +33,13 @@ from raterscope.app.formats.tables import (
     fields_of,
     find_columns,
     holds_number,
+    in_seconds,
+    is_missing,
     number_or_nan,
     read_annotators,
     read_names,
     read_numbers,
+    refuse_missing,
     scale_of,
     seconds_of,
     unit_of,
@@ -154,17 +157,17 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
         return None, ()
     cells = table.column(column)
     scale = scale_of(column)
-    first = next((cell for cell in cells if cell.strip()), "")
+    first = next((cell for cell in cells if not is_missing(cell)), "")
     read = _finite_number if holds_number(first) else seconds_of
     seconds = np.full(len(cells), math.nan)
     for row, cell in enumerate(cells):
         try:
-            if cell.strip():
+            if not is_missing(cell):
                 seconds[row] = read(cell)
         except ValueError:
             example = f'line {table.lines[row]} has "{plain(cell, 40)}"'
             return None, (f"The times in {plain(column, 40)} were skipped: {example}, which is not a time.",)
-    return seconds * scale, ()
+    return in_seconds(seconds * scale), ()
 
 
 def _finite_number(cell: str) -> float:
@@ -487,7 +490,7 @@ def read_positions(
     x, y = (read_numbers(table, column[field], faults, empty=True) for field in ("x", "y"))
     blank_x, blank_y = _blank(table, column["x"], x), _blank(table, column["y"], y)
     for only, field in ((blank_x & ~blank_y, "x"), (blank_y & ~blank_x, "y")):
-        faults.add(np.flatnonzero(only).tolist(), column[field], "is empty; expected a position in pixels")
+        refuse_missing(table, column[field], np.flatnonzero(only).tolist(), faults)
     empty = blank_x & blank_y
     units = unit_of(column["x"]), unit_of(column["y"])
     in_percent = "%" in [unit[0] for unit in units if unit is not None]
@@ -566,7 +569,7 @@ def _read_corners(
     empty: NDArray[np.bool_] = np.logical_and.reduce(blank)
     for at, field in enumerate(CORNERS):
         only = blank[at] & ~empty
-        faults.add(np.flatnonzero(only).tolist(), column[field], "is empty; expected a position in pixels")
+        refuse_missing(table, column[field], np.flatnonzero(only).tolist(), faults)
     left, top, right, bottom = corners
     return (left + right) / 2, (top + bottom) / 2, empty
 
@@ -601,5 +604,5 @@ def _blank(table: Table, column: str, values: FloatArray) -> NDArray[np.bool_]:
     """Return whether each cell is empty, in contrast to cells that are not numbers."""
     blank = np.isnan(values)
     for row in np.flatnonzero(blank).tolist():
-        blank[row] = not table.column(column)[row].strip()
+        blank[row] = is_missing(table.column(column)[row])
     return blank

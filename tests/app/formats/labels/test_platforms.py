@@ -196,6 +196,19 @@ def test_a_group_of_checkboxes_is_a_set_of_tags(tmp_path: Path) -> None:
     assert votes_of(sure) == {("w1", "t1.png", "yes"), ("w2", "t1.png", "no")}
 
 
+def test_taxonomies_and_numbers_of_label_studio_are_labels(tmp_path: Path) -> None:
+    results = [
+        {"from_name": "kind", "type": "taxonomy", "value": {"taxonomy": [["Animal", "Cat"]]}},
+        {"from_name": "count", "type": "number", "value": {"number": 3}},
+    ]
+    path = tmp_path / "studio.json"
+    task = {"id": 1, "data": {"text": "a"}, "annotations": [{"completed_by": 1, "result": results}]}
+    path.write_text(json.dumps([task]), encoding="utf-8")
+    kind, count = read_labels(path)
+    assert votes_of(kind) == {("annotator 1", "a", "Animal / Cat")}
+    assert votes_of(count) == {("annotator 1", "a", "3")}
+
+
 def test_a_missing_number_is_no_label(tmp_path: Path) -> None:
     votes = [("ann", 1.0), ("bob", float("nan")), ("cid", 2.0)]
     records = [{"annotator": name, "task": "t", "label": label} for name, label in votes]
