@@ -353,8 +353,11 @@ def changes_in_words(results: Constancy, labels: Labels, fusion: LabelFusion) ->
     for at, k in enumerate(named[:_NAMED].tolist()):
         change = main_change(results, labels, fusion, k)
         words[at] += f" (vote {change.step + 1:,}: {change_in_words(change, fusion)})"
+    together = ""
+    if 2 * len(named) > tested > 2:
+        together = " As most changed, their tasks may have become harder or easier instead."
     return (
         f"{len(named):,} of {tested:,} annotators changed during their votes (p < {FALSE_ALARMS:g} each, so"
         f" that {percent(FALSE_ALARMS)} of those who did not change are listed too):"
-        f" {listed(words, _NAMED)}.",
+        f" {listed(words, _NAMED)}.{together}",
     )

@@ -48,6 +48,14 @@ def test_a_fall_from_87_to_65_percent_is_named() -> None:
     assert result.before[0] - result.after[0] > 0.1
     (sentence,) = changes_in_words(result, labels, fusion)
     assert f"0 (vote {main_change(result, labels, fusion, 0).step + 1:,}: " in sentence
+    assert "harder" not in sentence
+
+
+def test_a_change_of_all_annotators_may_be_one_of_the_tasks() -> None:
+    labels = crowd(3, 0.9, 0.7, changing=20)
+    fusion = dynibcc(labels)
+    (sentence,) = changes_in_words(constancy(labels, fusion), labels, fusion)
+    assert sentence.endswith("their tasks may have become harder or easier instead.")
 
 
 def test_a_rise_is_found_too() -> None:
