@@ -356,5 +356,5 @@ def test_marks_larger_than_the_memory_allows_are_refused_with_what_to_do(tmp_pat
     }
     path = tmp_path / "large.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"841 million .* 0\.8 GB .* 300 million .* fewer images or annot"):
+    with pytest.raises(InputError, match=r"841 million .* 0\.8 GB; .* 300 million .* fewer images or annot"):
         read_masks(path)
