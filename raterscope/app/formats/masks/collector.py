@@ -135,9 +135,7 @@ def refuse_total(path: Path, voxels: int) -> None:
     """
     most = min(_MAX_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
     if voxels > most:
-        text = (
-            f"marks {voxels / 1e6:,.0f} million pixels in total, which need {voxels / 1e9:,.1f} GB of memory"
-        )
+        text = f"marks {voxels / 1e6:,.0f} million pixels in total, which need {voxels / 1e9:,.1f} GB"
         expected = f"expected {most // 1_000_000:,} million at most"
         raise InputError(f"{text}; {expected}. Split it into files of fewer images or annotators", file=path)
 
