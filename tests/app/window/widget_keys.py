@@ -193,9 +193,9 @@ CLICKS_WIDGETS = {
         lambda h: h.screen.measure.list,
     ),
     ("In the stream", "play, pause"): Effect(
-        lambda h: h.screen.streaming.replay.playing,
+        lambda h: (h.screen.streaming.replay.playing, h.screen.stream.replay.slider.value()),  # or has played
         CHANGED,
-        replay,
+        paused_at_a_step,
         lambda h: (replay(h), h.screen.stream)[1],
     ),
     ("In the stream", "start, end of the replay"): Effect(
