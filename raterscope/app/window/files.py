@@ -343,12 +343,12 @@ class Importer(QObject):
             return
         path, file = next(iter(repeated.items()))
         others = tuple(path for path in batch.paths if path not in repeated)
-        more = f" (and {len(repeated) - 1:,} more)" if len(repeated) > 1 else ""
+        which = f" (and {len(repeated) - 1:,} more) are" if len(repeated) > 1 else " is"
         problem = f"{plain(path.name)} is in the study already"
         ask(
             self._window,
             "Imported already",
-            f"{plain(path.name)}{more} is in the study already.",
+            f"{plain(path.name)}{which} in the study already.",
             f"It was imported as {plain(file.name)} on {file.at}. If it is imported again, its annotations "
             "count twice.",
             "Import again",

@@ -54,7 +54,7 @@ def test_a_folder_with_a_table_that_is_in_the_study_is_asked_about(opened, qtbot
     assert not opens[folder / "clicks.csv"]
     assert opens[folder / "votes.csv"] <= 2
     opened.open_paths([folder.parent])
-    assert box(opened, qtbot).text() == "clicks.csv (and 1 more) is in the study already."
+    assert box(opened, qtbot).text() == "clicks.csv (and 1 more) are in the study already."
     press_button(opened, qtbot, "Import again")
     assert "clicks.csv counts again" in opened.status.message
 
