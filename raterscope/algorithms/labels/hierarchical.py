@@ -83,7 +83,7 @@ _CLASS_WEIGHT = 10.0
 """Weight of the crowd's accuracy in that of a class, in votes."""
 
 _SHARE_WEIGHT = 20.0
-"""Weight of the votes' shares in the shares of the classes, in tasks.
+"""Maximum weight of the votes' shares in the shares of the classes, in tasks; at most as many as there are.
 
 Shares and accuracies of the classes confirm each other: with few votes on each task, or votes hardly better
 than chance, a fit drifts to a common class that is not there.
@@ -269,7 +269,7 @@ class _Rounds:
         """Store the counts and the classes' shares in the fit."""
         self.fit.counts = counts[0].copy()
         self.fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
-        self.fit.shares += _SHARE_WEIGHT * self._use
+        self.fit.shares += min(_SHARE_WEIGHT, self._tasks) * self._use
         self.fit.shares /= self.fit.shares.sum()
 
     def expect(
