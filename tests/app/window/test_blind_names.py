@@ -1,7 +1,5 @@
 """In blind mode no annotator is named: on screen, in tooltips, to screen readers, in saved figures."""
 
-from functools import cache
-
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QAbstractListModel, QModelIndex, Qt
 from PySide6.QtGui import QAction, QGuiApplication
@@ -43,10 +41,15 @@ def cells(model: QAbstractItemModel):
 
 def texts(window):
     """All texts of widgets, actions, lists and figures, each with what it belongs to."""
-    elsewhere = [each for each in window.findChildren(WorkspaceLayout) if each is not window.workspace]
-    parts = {*within(window), *QApplication.topLevelWidgets()}
-    for part in parts.difference(elsewhere, *map(within, elsewhere)):
-        for name in properties_of(part.metaObject()):
+    elsewhere = {each for each in window.findChildren(WorkspaceLayout) if each is not window.workspace}
+    for part in (
+        *window.findChildren(QWidget),
+        *window.findChildren(QAction),
+        *QApplication.topLevelWidgets(),
+    ):
+        if is_inside(part, elsewhere):
+            continue
+        for name in PROPERTIES:
             value = part.property(name)
             if isinstance(value, str) and value:
                 yield part, value
@@ -65,14 +68,10 @@ def texts(window):
                 yield menu._place, str(menu._table())
 
 
-def within(widget):
-    return (*widget.findChildren(QWidget), *widget.findChildren(QAction))
-
-
-@cache
-def properties_of(kind):
-    """Return the properties that a class has: asking each part for all of them takes longest."""
-    return [name for name in PROPERTIES if kind.indexOfProperty(name) >= 0]
+def is_inside(part, workspaces):
+    while part is not None and part not in workspaces:
+        part = part.parent()
+    return part is not None
 
 
 def named(window):
