@@ -250,10 +250,10 @@ def test_versions_name_what_results_depend_on():
 def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelling_ends(algorithm):
     large_crowd = crowd(1, objects=10, annotators=1000)
     own_process = os.getpid()
-    processes = set()
+    processes, before = set(), set(multiprocessing.active_children())  # decoders of other tests
 
     def watch(*_, **__):
-        children = multiprocessing.active_children()
+        children = set(multiprocessing.active_children()) - before
         processes.update(child.pid for child in children)
         if children:
             raise Cancelled
@@ -262,7 +262,7 @@ def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelli
         fuse_images({"one": large_crowd}, FusionPlan.make(algorithm), jobs=1, watch=watch)
     assert processes
     assert own_process not in processes
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= before
 
 
 def test_reliabilities_start_the_clustering_of_the_next_image(strays):
