@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from raterscope.app.cli import main
+from raterscope.app.cli.options import parser_of
 from raterscope.app.study import Study
 
 PLACES = np.array([[40.0, 40.0], [120.0, 50.0], [60.0, 130.0], [150.0, 150.0]])
@@ -75,15 +76,22 @@ def test_restarted_it_reports_its_position_and_reads_new_rows(
     assert [image_event["annotators"] for image_event in of_images(event_list)] == [3, 4]
 
 
-@pytest.mark.parametrize("option", ["--until-stop-rule", "--until-firm"])  # the second is the former name
 def test_it_ends_by_itself_once_every_image_meets_the_stop_rule(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(25)))
-    assert main(arguments(tmp_path, option, "--set", "limit=0.2", "--every", "0.1")) == 0
+    assert main(arguments(tmp_path, "--until-stop-rule", "--set", "limit=0.2", "--every", "0.1")) == 0
     last = of_images(events(capsys.readouterr().out))[-1]
     assert last["stop_rule_met"]
     assert last["firm"]
+
+
+def test_the_former_name_of_an_option_is_understood() -> None:
+    former, present = (
+        parser_of("watch").parse_args(["watch", "s.rscope", "in", option])
+        for option in ("--until-firm", "--until-stop-rule")
+    )
+    assert vars(former) == vars(present)
 
 
 def test_a_line_that_is_invalid_is_reported_and_the_others_count(
@@ -162,6 +170,7 @@ TWO_LIVES = """
 import io, os, sys
 from contextlib import redirect_stdout
 from raterscope.app.cli import main
+from raterscope.app.cli.options import parser_of
 
 with redirect_stdout(io.StringIO()):
     main(["watch", *sys.argv[1:3], "--extent", "200", "200", "--once"])

@@ -1,6 +1,8 @@
 """Fixtures with files to import in the window, and the hands of an expert."""
 
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,17 @@ def folder(tmp_path):
 
 @pytest.fixture(scope="session")
 def everything_original(tmp_path_factory):
-    """A study of all kinds in which every key has something to do, for tests to copy."""
-    return make_study(tmp_path_factory.mktemp("everything"))
+    """A study of all kinds in which every key has something to do, for tests to copy.
+
+    Tests that run in several processes share the one that is ready first.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "everything.rscope"
+    if not shared.exists():
+        study = make_study(tmp_path_factory.mktemp("everything"))
+        with suppress(FileExistsError):
+            shared.symlink_to(study)
+    return shared.resolve()
 
 
 @pytest.fixture
