@@ -286,10 +286,12 @@ class Grid:
 
         Values can then be transferred without loss, as between RAS and LPS orientation.
         """
-        if self.same_as(other):
-            return True
+        return self.same_as(other) or (sorted(self.shape) == sorted(other.shape) and self.is_part_of(other))
+
+    def is_part_of(self, other: Grid) -> bool:
+        """Return whether every voxel is also one of another grid, as of a mask cropped to what it marks."""
         known = self.calibrated and other.calibrated and not (self.uneven or other.uneven)
-        if not known or sorted(self.shape) != sorted(other.shape):
+        if not known:
             return False
         to_other = np.linalg.inv(other.matrix[:3, :3]) @ self.matrix[:3, :3]
         axes = np.rint(to_other)

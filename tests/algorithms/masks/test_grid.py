@@ -190,3 +190,17 @@ def test_the_same_voxels_with_other_axes():
     assert not grid.same_voxels(Grid.from_matrix(grid.shape, matrix))
     assert not grid.same_voxels(Grid.plain(grid.shape, (2.5, 0.8, 0.7), calibrated=True))
     assert not grid.same_voxels(Grid.from_matrix((4, 5, 3), grid.matrix @ np.diag([2.0, 1, 1, 1])))
+
+
+def test_a_part_of_the_voxels():
+    grid = Grid.plain((4, 5, 6), (2.5, 0.8, 0.6), calibrated=True)
+    swapped = Grid.from_matrix((6, 5, 4), grid.matrix[:, [2, 1, 0, 3]])
+    matrix = grid.matrix.copy()
+    matrix[:3, 3] = grid.to_patient(np.array([1.0, 2.0, 3.0]))
+    part = Grid.from_matrix((3, 3, 3), matrix)
+    for whole in (grid, swapped):
+        assert part.is_part_of(whole)
+        assert not whole.is_part_of(part)
+    assert not Grid.from_matrix((3, 3, 4), matrix).is_part_of(grid)  # a column beyond it
+    matrix[0, 3] += 0.3
+    assert not Grid.from_matrix((3, 3, 3), matrix).is_part_of(grid)  # half a column beside it

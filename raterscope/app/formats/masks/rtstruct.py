@@ -1,7 +1,7 @@
 """DICOM RT structure sets: contours in millimetres on the slices of a series.
 
 Contours of one structure on one slice are combined by the even-odd rule, so that a contour within another is
-a hole.
+a hole. A contour that the file repeats is read once.
 
 Written contours follow the edges of the voxels. Filled by the even-odd rule at voxel centres they reproduce
 the masks; holes and separate parts are separate contours.
@@ -231,6 +231,10 @@ _OUTSIDE = (
     "contour could not be placed: it is outside the image",
     "contours could not be placed: they are outside the image",
 )
+_REPEATED = (
+    "contour occurs a second time in the file and was read once",
+    "contours occur a second time in the file and were read once",
+)
 _ELSEWHERE = (
     "contour is off the slice that it refers to, and was placed on that slice",
     "contours are off the slices that they refer to, and were placed on those slices",
@@ -278,6 +282,7 @@ def _planes(
     tolerance = _OFF_SLICE * grid.spacing[0]
     ends = np.array(grid.shape[:0:-1]) - 0.5
     placed: dict[int, list[_Placed]] = {}
+    read: set[bytes] = set()
     closed = 0
     for number, contour in enumerate(contours, 1):
         watch(number / len(contours), "reading contours")
@@ -293,6 +298,10 @@ def _planes(
         heights = grid.heights(points)
         middle = float(heights.mean())
         title = f"contour {number} at {float(grid.levels(points).mean()):.2f} mm"
+        if kind == "CLOSED_PLANAR" and points.tobytes() in read:  # twice by the even-odd rule is nothing
+            unplaced.setdefault(_REPEATED, []).append((owner, title))
+            continue
+        read.add(points.tobytes())
         at_slice, is_missing = _referred_slice(contour, slices)
         is_referred = at_slice is not None
         if at_slice is None:

@@ -210,6 +210,8 @@ def explain_change_of_grid(source: Grid, target: Grid) -> str:
     """Explain how masks change that are placed on another grid; empty if they do not."""
     if source.same_voxels(target):
         return ""
+    if source.is_part_of(target):
+        return "placed on the part of the image that the file covers"
     if target.same_slices(source):
         return "placed slice by slice: slices are even in the file, uneven or tilted in the image"
     return "resampled to the grid of the image; edges may shift slightly"
@@ -250,6 +252,9 @@ class _Sites:
                 raise _ambiguous_image(mask, [sites[at] for at in same])
             if same:
                 return same[0], mask.structure
+            parts = [at for at in named if grid.is_part_of(sites[at].grid)]
+            if len(parts) == 1:
+                return parts[0], mask.structure
             if may_resample and grid.calibrated and sites[named[0]].grid.calibrated:
                 return named[0], mask.structure
             raise _other_grid(mask, sites[named[0]])
@@ -274,7 +279,8 @@ class _Sites:
         if series or len(self._fresh or sites) > 1:
             return None, mask.structure
         only = sites.index(self._fresh[0]) if self._fresh else 0
-        if may_resample and grid.calibrated and sites[only].grid.calibrated:
+        resamplable = may_resample and grid.calibrated and sites[only].grid.calibrated
+        if resamplable or grid.is_part_of(sites[only].grid):
             return only, mask.structure
         raise _other_grid(mask, sites[only])
 

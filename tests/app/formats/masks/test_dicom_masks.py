@@ -154,6 +154,23 @@ def test_what_is_no_closed_contour_is_left_out(contours) -> None:
     assert read_masks(make(upright), [volume]).notices == ("Skipped: contours across the slices 1.",)
 
 
+@pytest.mark.parametrize(("kind", "is_hole"), [("CLOSED_PLANAR", False), ("CLOSEDPLANAR_XOR", True)])
+def test_a_contour_that_occurs_twice_is_no_hole(contours, kind: str, is_hole: bool) -> None:
+    make, volume, mask = contours
+
+    def twice(dataset: pydicom.Dataset) -> None:
+        first(dataset).ContourGeometricType = kind
+        dataset.ROIContourSequence[0].ContourSequence.append(first(dataset))
+
+    table = read_masks(make(twice), [volume])
+    expected = mask & (np.arange(SHAPE[0]) != 1)[:, None, None] if is_hole else mask
+    np.testing.assert_array_equal(table.masks[0].whole(), expected)
+    notice = (
+        "1 contour occurs a second time in the file and was read once (liver_anna, contour 3 at 57.50 mm)."
+    )
+    assert table.notices == (() if is_hole else (notice,))
+
+
 def test_positions_that_are_none(contours) -> None:
     make, volume, _ = contours
     with pytest.raises(InputError, match="field ContourData"):

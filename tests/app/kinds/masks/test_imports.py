@@ -139,12 +139,26 @@ def test_masks_that_are_the_truth(import_files, tmp_path):
 class TestAnotherGrid:
     def test_a_shape_that_does_not_match_is_refused_with_both_named(self, import_files, tmp_path):
         volume = a_volume(tmp_path / "chest.nii.gz")
-        short = write(tmp_path / "chest_anna.nii.gz", a_ball(shape=(10, 24, 24)))
-        output = import_files(volume, short)
+        longer = write(tmp_path / "chest_anna.nii.gz", a_ball(shape=(14, 24, 24)))
+        output = import_files(volume, longer)
         assert output.startswith("chest_anna.nii.gz: does not lie on chest.nii.gz")
-        assert "10 x 24 x 24" in output
+        assert "14 x 24 x 24" in output
         assert "12 x 24 x 24" in output
         assert not (tmp_path / "s.rscope").exists()
+
+    @pytest.mark.parametrize("orientation", ["LPS", "PIR"])
+    def test_a_mask_cropped_to_what_it_marks_keeps_its_voxels(self, import_files, tmp_path, orientation):
+        """3D Slicer stores the extent of its segments only."""
+        volume = a_volume(tmp_path / "chest.nii.gz")
+        low, high = np.argwhere(a_ball()).min(axis=0), np.argwhere(a_ball()).max(axis=0) + 1
+        path = str(write(tmp_path / "chest_anna.nii.gz", a_ball()))
+        box = tuple(slice(int(a), int(b)) for a, b in zip(low[::-1], high[::-1], strict=True))
+        SimpleITK.WriteImage(SimpleITK.DICOMOrient(SimpleITK.ReadImage(path)[box], orientation), path)
+        assert "1 mask placed on the part of the image" in import_files(volume, path)
+        with Study.open(tmp_path / "s.rscope") as study:
+            record = read_masks(study, study.images()[0].id, "structure")["anna"]
+        assert record.origin == tuple(low)
+        np.testing.assert_array_equal(record.values, a_ball()[box[::-1]])
 
     def test_nothing_is_resampled_unless_it_is_requested(self, import_files, tmp_path):
         volume = a_volume(tmp_path / "chest.nii.gz")
