@@ -208,6 +208,18 @@ class Grid:
         return self.shape[0] == 1
 
     @property
+    def length_unit(self) -> str:
+        """Unit of lengths: "mm", or "px" if sizes are unknown."""
+        return "mm" if self.calibrated else "px"
+
+    @property
+    def size_unit(self) -> str:
+        """Unit of sizes: "ml", on an image "mm²"; "voxels" or "px" if sizes are unknown."""
+        if self.flat:
+            return "mm²" if self.calibrated else "px"
+        return "ml" if self.calibrated else "voxels"
+
+    @property
     def tilt(self) -> float:
         """Angle between the slice axis and the normal of the slices, degrees (gantry tilt)."""
         normal = self.matrix[:3, 2] / np.linalg.norm(self.matrix[:3, 2])

@@ -444,10 +444,10 @@ def units_of(grid: Grid) -> Units:
     """Return the units of a grid."""
     extent = "Area" if grid.flat else "Volume"
     if not grid.calibrated:
-        return Units("px", "px" if grid.flat else "voxels", 1000.0 / grid.voxel_volume, extent)
-    if grid.flat:
-        return Units("mm", "mm²", 1000.0 / grid.spacing[0], extent)
-    return Units("mm", "ml", 1.0)
+        per_ml = 1000.0 / grid.voxel_volume
+    else:
+        per_ml = 1000.0 / grid.spacing[0] if grid.flat else 1.0
+    return Units(grid.length_unit, grid.size_unit, per_ml, extent)
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -141,7 +141,7 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
         if compared is None:
             problems.append(f"{plain(name)}, {plain(structure)}: not compared, {problem}")
             continue
-        results.append(CaseMethods(name, "mm" if case.grid.calibrated else "px", compared))
+        results.append(CaseMethods(name, case.grid.length_unit, compared))
         problems += [f"{plain(name)}, {method}: {reason}" for method, reason in compared.problems]
     names = tuple(plan.algorithm for plan in plans)
     return ComparedMethods(names, tuple(results), tuple(problems), _facts(plans, len(results)))

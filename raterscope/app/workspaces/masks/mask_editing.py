@@ -41,7 +41,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.region_review import RegionReview
-from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, length_unit
+from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.widgets.dialogs.review_dialogs import (
     CodeChoice,
@@ -91,14 +91,14 @@ class MaskEditing(MasksPart):
         if self._reviewing.edited is None:
             self._screen.message.emit(NOTHING_DRAWN)
             return
-        unit = length_unit(self._session.scene.image.lattice)
+        unit = self._session.scene.image.lattice.length_unit
         dialog = MarginDialog(self._session.part, unit, self._margin, self._screen)
         dialog.accepted.connect(lambda: self._add_margin(dialog.margin))
         dialog.open()
 
     def _add_margin(self, margin: float) -> None:
         self._margin = margin
-        unit = length_unit(self._session.scene.image.lattice)
+        unit = self._session.scene.image.lattice.length_unit
         edit = f"add a margin of {margin:g} {unit}"
         self._edit(edit, partial(_with_margin, margin), room=max(margin, 0.0))
 

@@ -31,7 +31,7 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.scene import Piece, Scene, length_unit
+from raterscope.app.workspaces.masks.scene import Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.text import counted
 from raterscope.widgets.canvas.tiles import to_picture
@@ -102,7 +102,7 @@ class Raters(MasksPart):
         self._request_model()
         numbers = contents.numbers
         excluded = contents.review.excluded
-        unit = length_unit(scene.image.lattice)
+        unit = scene.image.lattice.length_unit
         self._screen.table.set_rows(view.rater_rows(scene, structure, numbers, excluded), unit)
         report, fusion = scene.report(structure), scene.fusion(structure)
         names = () if fusion is None else fusion.annotators
@@ -131,7 +131,7 @@ class Raters(MasksPart):
         rows = view.model_rows(scene, structure, contents.numbers, self._screen.volume.crosshair)
         if not rows:
             self._screen.model_table.set_nothing(view.no_model(fusion))
-        unit = length_unit(scene.image.lattice)
+        unit = scene.image.lattice.length_unit
         self._screen.model_table.set_rows(rows, unit, fuser_title(fusion.algorithm))
         self._screen.model_table.select(self.current)
 

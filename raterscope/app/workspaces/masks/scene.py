@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Float32Array, MaskFusion, Settled
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.fusion import CaseResult, Report
-from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.assessment import MATTERS
 from raterscope.app.errors import InputError, plain
@@ -398,7 +397,7 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
         if number is not None and study.has_new_names:
             structures = _present(study, study.runs.get(number), entry.id, structures)
         names = frozenset(raters.get(entry.id, ()))
-        summaries[entry.id] = (names, unit_of(entry.lattice), number, structures)
+        summaries[entry.id] = (names, entry.lattice.size_unit, number, structures)
     return summaries
 
 
@@ -476,18 +475,6 @@ def _last_decisions(decided: Sequence[Region], structure: str, run: int) -> dict
 def drawn_whole(decided: Sequence[Region], structure: str) -> bool:
     """Return whether the expert settled the whole structure as drawn."""
     return any(region.subject.whole and region.subject.structure == structure for region in decided)
-
-
-def unit_of(grid: Grid) -> str:
-    """Return the unit of disputed amounts: ml, mm² for a 2D image, voxels or pixels if sizes are unknown."""
-    if not grid.flat:
-        return "ml" if grid.calibrated else "voxels"
-    return "mm²" if grid.calibrated else "px"
-
-
-def length_unit(grid: Grid) -> str:
-    """Return the unit of lengths: mm, or pixels if sizes are unknown."""
-    return "mm" if grid.calibrated else "px"
 
 
 def amount_of(doubt_ml: float, unit: str) -> tuple[float, str]:

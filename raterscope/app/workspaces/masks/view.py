@@ -19,8 +19,6 @@ from raterscope.app.workspaces.masks.scene import (
     Piece,
     Scene,
     amount_of,
-    length_unit,
-    unit_of,
 )
 from raterscope.text import counted
 from raterscope.widgets.painting import BOOKMARK, rater_colour
@@ -230,9 +228,9 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
     fusion = scene.fusion(region.structure)
     names = () if fusion is None else fusion.annotators
     dispute = region.dispute
-    doubt, unit = amount_of(dispute.doubt_ml, unit_of(scene.image.lattice))
+    doubt, unit = amount_of(dispute.doubt_ml, scene.image.lattice.size_unit)
     of_raters = bool(names) and dispute.leader >= 0
-    sentence = in_words(dispute, names, length_unit(scene.image.lattice)) if of_raters else ""
+    sentence = in_words(dispute, names, scene.image.lattice.length_unit) if of_raters else ""
     if region.contested:
         sentence = f"Experts differ: {region.contested}.\n{sentence}".rstrip()
     return RegionEvidence(
@@ -403,7 +401,7 @@ def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None
     if name == "uncertainty":
         values = calibration.half_width()
         some = values.ravel()[:: max(1, values.size // _SAMPLE)]
-        text = f"half-width of another rater's 95 % band, {length_unit(scene.image.lattice)}"
+        text = f"half-width of another rater's 95 % band, {scene.image.lattice.length_unit}"
         return HeatMap(
             values, calibration.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", text
         ), ""
@@ -460,7 +458,7 @@ def _line(region: DisputedRegion, names: Sequence[str]) -> str:
 def _votes(
     region: DisputedRegion, scene: Scene, names: Sequence[str], numbers: Mapping[str, int]
 ) -> tuple[RegionVote, ...]:
-    dispute, unit = region.dispute, length_unit(scene.image.lattice)
+    dispute, unit = region.dispute, scene.image.lattice.length_unit
     inside = dispute.voxels()
     voxels = max(int(inside.sum()), 1)
     votes = []

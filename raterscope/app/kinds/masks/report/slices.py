@@ -159,7 +159,7 @@ def draw_slice(scene: SliceScene, index: int, title: str, text: str = "") -> Pic
         _outline(canvas, layer, plane, frame, scale, index, Pen(layer.colour, 2.0))
     _letters(canvas, plane)
     _numbers(canvas, scene, plane, frame, scale, index)
-    scale_bar(canvas, scale, "mm" if scene.grid.calibrated else "px")
+    scale_bar(canvas, scale, scene.grid.length_unit)
     return photograph(canvas.pixels(), title, text)
 
 
