@@ -9,10 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.masks.data import Settled
@@ -58,6 +57,8 @@ from raterscope.app.study.vote_sets import (
     read_vote_set,
 )
 
+Value = TypeVar("Value")
+
 _STATES = 16
 """Maximum number of states of the journal that are kept in memory."""
 
@@ -92,8 +93,7 @@ class Study:
         # by image and last import: numbers of clicks and annotators; imports do not change
         self._click_counts: dict[tuple[int, int], tuple[int, int]] = {}
         self._comparison_sets: dict[tuple[int, int], ComparisonSet] = {}
-        # by question: digest of a run's input, and the changes of its annotators; common to all copies
-        self.half_changes: dict[int, tuple[str, NDArray[np.float64]]] = {}
+        self._derived: dict[tuple[str, int], tuple[str, Any]] = {}  # see `derived`; common to all copies
 
     # The file
 
@@ -145,8 +145,18 @@ class Study:
     def copy(self, watch: Watch = silent) -> Self:
         """Return a snapshot for another thread; see `StudyFile.copy`."""
         copy = type(self)(self._file.copy(watch))
-        copy.half_changes = self.half_changes
+        copy._derived = self._derived
         return copy
+
+    def derived(self, name: str, question: int, digest: str, compute: Callable[[], Value]) -> Value:
+        """Return a value that follows from a run's input alone, computed once for the study and its copies.
+
+        `name`: name of the value; for each question that of the last `digest` of the input is kept.
+        """
+        if self._derived.get((name, question), ("",))[0] != digest:
+            self._derived[name, question] = digest, compute()
+        value: Value = self._derived[name, question][1]
+        return value
 
     def checkpoint(self) -> bool:
         """Complete the main file; see `StudyFile.checkpoint`."""

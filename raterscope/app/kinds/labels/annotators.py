@@ -93,11 +93,8 @@ def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
 
 def _half_change(study: Study, answered: Answered, watch: Watch) -> NDArray[np.float64]:
     """Return `half_change` of an answer, which fits a consensus; computed once, also after decisions."""
-    digest, question = answered.run.digest, answered.entry.id
-    if study.half_changes.get(question, ("",))[0] != digest:
-        change = half_change(answered.question.labels, answered.result.fusion, watch)
-        study.half_changes[question] = digest, change
-    return study.half_changes[question][1]
+    compute = partial(half_change, answered.question.labels, answered.result.fusion, watch)
+    return study.derived("half_change", answered.entry.id, answered.run.digest, compute)
 
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
