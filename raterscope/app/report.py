@@ -221,7 +221,9 @@ def _limit_excluded(study: Study, run: RunEntry) -> RunEntry:
 def _about(study: Study) -> str:
     """Describe the input: "24 images of clicks, 1 question of labels; 39 annotators"."""
     counts = {kind: len(_fused(study, kind, kind.items(study))) for kind in KINDS.values()}
-    phrases = [f"{counted(number, kind.item)} of {kind.name}" for kind, number in counts.items() if number]
+    phrases = [
+        f"{counted(number, kind.nouns.item)} of {kind.name}" for kind, number in counts.items() if number
+    ]
     number = len(study.annotators()) - len(study.review_state().aliases)
     return f"{', '.join(phrases)}; {counted(number, 'annotator')}"
 

@@ -29,7 +29,7 @@ def list_undecided(kind: str, study: Study, watch: Watch = silent) -> Sequence[S
     """
     listed = KINDS[kind].functions.undecided(study, study.review_state(), watch)
     if not listed:
-        answers = f"{KINDS[kind].detail}s"
+        answers = f"{KINDS[kind].nouns.detail}s"
         raise InputError(
             f"has no undecided {answers} of a run to draw a sample from; fuse {kind} first", file=study.path
         )

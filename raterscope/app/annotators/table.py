@@ -70,7 +70,7 @@ class Changes:
         """Describe the changes in one line: "12 -> 3 disputed (5 decided), 4 detections changed"."""
         arrow = "\N{RIGHTWARDS ARROW}"
         kind = KINDS[self.kind]
-        noun = kind.detail
+        noun = kind.nouns.detail
         many = f"{counted(self.count, noun)} changed" if self.count else f"no {noun} changed"
         decided = f" ({self.decided:,} decided)" if self.decided else ""
         text = f"{self.disputed_before:,} {arrow} {self.disputed_after:,} {kind.doubt}{decided}, {many}"

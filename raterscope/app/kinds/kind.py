@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from raterscope.app.command_line.arguments import Parser
     from raterscope.app.exports import Export, Writer
     from raterscope.app.formats.sources import Source
+    from raterscope.app.nouns import Nouns
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.page.contents import Section
     from raterscope.app.review import ReviewState, SampledItem, View
@@ -190,10 +191,9 @@ class Kind:
 
     name: str  # in files, in the study and on the command line: "clicks"
     title: str  # on tabs and in headings: "Clicks"
-    item: str  # name of one item in reports: "image", "case", "question"
+    nouns: Nouns
     by_question: bool  # whether the items are questions; else they are images
     file_kinds: tuple[str, ...]  # contents of its files, as `import --kind` names them
-    detail: str  # unit of decisions within an item: "detection", "region", "task", "annotator"
     fuse_command: FuseCommand
     # load_catalogues, load_functions, load_report: import the algorithms, the functions and the report's part
     load_catalogues: Callable[[], Sequence[Catalogue]]

@@ -26,6 +26,7 @@ from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.kind import LABELS
 from raterscope.app.kinds.masks.kind import MASKS
 from raterscope.app.kinds.pairs.kind import PAIRS
+from raterscope.app.nouns import NOUNS
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
@@ -43,12 +44,12 @@ def registered(kind: Kind) -> Iterator[None]:
 
     if kind.name in KINDS:
         raise ValueError(f"a kind named {kind.name} is registered")
-    KINDS[kind.name] = kind
+    KINDS[kind.name], NOUNS[kind.name] = kind, kind.nouns
     try:
         with nullcontext() if kind.load_storage is None else stored(kind.load_storage()):
             yield
     finally:
-        del KINDS[kind.name]
+        del KINDS[kind.name], NOUNS[kind.name]
 
 
 def exports() -> tuple[Export, ...]:

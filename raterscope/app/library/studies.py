@@ -158,7 +158,9 @@ class OpenStudy:
             of = next(name for name in kinds or tuple(KINDS) if name in chosen.kinds)
             names = {entry.name: entry.id for entry in KINDS[of].items(self._study)}
             if item is not None and item not in names:
-                raise InputError(f"there is no {KINDS[of].item} {plain(item)}; expected {plain_names(names)}")
+                raise InputError(
+                    f"there is no {KINDS[of].nouns.item} {plain(item)}; expected {plain_names(names)}"
+                )
             if chosen.by_question and item is None and len(names) > 1:
                 frames = {name: self._export(chosen, (number,), run) for name, number in names.items()}
                 return stack_frames(frames, "question")
@@ -192,7 +194,7 @@ class OpenStudy:
             unknown = [name for name in items if name not in names]
             if unknown or not names:
                 raise InputError(
-                    f"there is no {record.item} {plain(unknown[0])}; expected {plain_names(names)}"
+                    f"there is no {record.nouns.item} {plain(unknown[0])}; expected {plain_names(names)}"
                     if unknown
                     else f"the study has no {kind}"
                 )
@@ -229,7 +231,7 @@ class OpenStudy:
         return frame_as_html(frame, self.path.name, [self._summary()])
 
     def _summary(self) -> str:
-        parts = [f"{kind} on {counted(len(self.items(kind)), KINDS[kind].item)}" for kind in self.kinds]
+        parts = [f"{kind} on {counted(len(self.items(kind)), KINDS[kind].nouns.item)}" for kind in self.kinds]
         return ", ".join(parts) or "empty"
 
     def _kind(self, name: str) -> Kind:

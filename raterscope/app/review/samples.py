@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import ClassVar
 
 from raterscope.algorithms.annotators.acceptance import SequentialSampling, SingleSampling, Verdict, decide
+from raterscope.app.nouns import NOUNS
 from raterscope.text import counted
 
-_NOUNS = {"clicks": "detection", "masks": "region", "labels": "task", "pairs": "annotator"}
 NO_SAMPLE = (
     "has no acceptance sample: draw it in the window (Review, Start an acceptance plan) or by "
     "`raterscope plan sample`"
@@ -55,8 +55,8 @@ class SampleSubject:
     sequential: SequentialSampling | None = None
 
     def __post_init__(self) -> None:
-        if self.of not in _NOUNS:
-            raise ValueError(f"a sample of {self.of!r}; expected one of {', '.join(_NOUNS)}.")
+        if self.of not in NOUNS:
+            raise ValueError(f"a sample of {self.of!r}; expected one of {', '.join(NOUNS)}.")
         if self.items and (self.single is None) == (self.sequential is None):
             raise ValueError("a sample needs a single or a sequential plan.")
 
@@ -79,8 +79,8 @@ class SampleSubject:
     def in_words(self, verb: str) -> str:
         """Describe the decision: "re-read 32 of 840 tasks, accept with at most 2 errors"."""
         if verb == "close":
-            return f"end the acceptance plan for {_NOUNS[self.of]}s"
-        of = f"of {counted(self.total, _NOUNS[self.of])}"
+            return f"end the acceptance plan for {NOUNS[self.of].detail}s"
+        of = f"of {counted(self.total, NOUNS[self.of].detail)}"
         if self.single is not None:
             return f"re-read {len(self.items):,} {of}, accept with at most {_errors(self.single.accept)}"
         return f"re-read up to {len(self.items):,} {of}, decide after each"

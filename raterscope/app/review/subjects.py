@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.algorithms.masks.registration import RigidMotion
 from raterscope.app.coding import Coding
+from raterscope.app.nouns import NOUNS
 from raterscope.app.review.samples import SampleSubject
 from raterscope.text import counted, part_of_one
 
@@ -489,10 +490,6 @@ class NameSubject:
 _NEAR = 3.0
 """Maximum distance, in pixels, of a spot in another run that shares a spot's comments and bookmarks."""
 
-_ITEM_NOUNS = {"clicks": "image", "masks": "case", "labels": "question", "pairs": "question"}
-
-_PART_NOUNS = {"labels": "task", "pairs": "annotator"}
-
 _COMMENT_WORDS = {
     "comment": "comment on",
     "uncomment": "remove the comment on",
@@ -519,8 +516,8 @@ class CommentSubject:
     shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.of not in _ITEM_NOUNS:
-            raise ValueError(f"a comment on {self.of!r}; expected one of {', '.join(_ITEM_NOUNS)}.")
+        if self.of not in NOUNS:
+            raise ValueError(f"a comment on {self.of!r}; expected one of {', '.join(NOUNS)}.")
 
     @property
     def kind(self) -> str:
@@ -549,7 +546,8 @@ class CommentSubject:
             return "a spot" if self.number is None else f"spot {self.number}"
         if self.of == "masks" and self.name:
             return self.name if self.number is None else f"{self.name}, region {self.number}"
-        return f"{_PART_NOUNS[self.of]} {self.name}" if self.name else f"the {_ITEM_NOUNS[self.of]}"
+        nouns = NOUNS[self.of]
+        return f"{nouns.detail} {self.name}" if self.name else f"the {nouns.item}"
 
     def matches(self, other: CommentSubject) -> bool:
         """Return whether another subject of the same item is the same spot, region, task or item.

@@ -118,7 +118,7 @@ class StudyExporter(QObject):
         )
 
         words = {FORMATS[name].text.split(" (")[0]: name for name in export.formats}
-        item = "task" if export.by_question else KINDS[export.kinds[0]].item
+        item = "task" if export.by_question else KINDS[export.kinds[0]].nouns.item
         about = _ABOUT_TRAINING if export.what == "training" else _ABOUT_GROUPS
         dialog = GroupedExportDialog(
             export.title, about.format(item=item), list(words), item, not export.by_question, self._window,

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.registry import KINDS
+from raterscope.app.nouns import NOUNS
 from raterscope.app.workspaces.layout import WorkspaceLayout
 
 if TYPE_CHECKING:
@@ -36,12 +37,7 @@ _SHARED_LIBRARIES = (
     "raterscope.app.formats.pyramids",
     "raterscope.figures.courses",
 )
-_LIBRARIES = {
-    "clicks": ("raterscope.app.kinds.clicks.live_source",),
-    "masks": ("raterscope.algorithms.masks.surface",),
-    "labels": ("raterscope.app.formats.sounds", "scipy.sparse"),
-}
-"""Modules without Qt that workspaces need besides the functions of their kind."""
+"""Modules without Qt that several workspaces need."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +46,28 @@ class WorkspaceKind:
 
     kind: str  # the kind of annotation, or "annotators"
     load: Callable[[], Callable[[Document, Jobs, QWidget], WorkspaceLayout]]  # imports the workspace's class
-    item: str  # name of one of its items
     fuse: str  # effect of Fuse, for its tooltip
     # belongs, first_step: title and sentence of its empty page, for a study without such annotations
     belongs: str
     first_step: str
     # returns whether a study has contents for the workspace; by default, items of the kind
     present: Callable[[Contents], bool] | None = None
+    # modules without Qt that the workspace needs besides the functions of its kind
+    libraries: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """Title of the tab."""
         return KINDS[self.kind].title if self.kind in KINDS else self.kind.title()
 
+    @property
+    def item(self) -> str:
+        """Name of one of its items."""
+        return NOUNS[self.kind].item.capitalize() if self.kind in NOUNS else "Annotator"
+
     def load_libraries(self) -> None:
         """Import the modules without Qt that the workspace needs; in any thread."""
-        for module in (*_SHARED_LIBRARIES, *_LIBRARIES.get(self.kind, ())):
+        for module in (*_SHARED_LIBRARIES, *self.libraries):
             import_module(module)
         if self.kind in KINDS:
             kind = KINDS[self.kind]
@@ -140,31 +142,30 @@ WORKSPACES = {
         WorkspaceKind(
             "clicks",
             _clicks,
-            "Image",
             "Join the annotators' clicks into detections (F5)",
             "No clicks in this study yet",
             "Drop images and a table of clicks here: annotator, image, x, y.",
+            libraries=("raterscope.app.kinds.clicks.live_source",),
         ),
         WorkspaceKind(
             "masks",
             _masks,
-            "Case",
             "Join the raters' masks into a consensus (F5)",
             "No masks in this study yet",
             "Drop a CT or MR volume and its raters' masks here: DICOM, NIfTI, NRRD, contours.",
+            libraries=("raterscope.algorithms.masks.surface",),
         ),
         WorkspaceKind(
             "labels",
             _labels,
-            "Question",
             "Join the annotators' labels into an answer (F5)",
             "No labels in this study yet",
             "Drop a table of labels here: annotator, task, label; known truths and pictures beside it.",
+            libraries=("raterscope.app.formats.sounds", "scipy.sparse"),
         ),
         WorkspaceKind(
             "pairs",
             _pairs,
-            "Question",
             "Find annotators who prefer a side, and rank the items without their bias (F5)",
             "No pairs in this study yet",
             "Drop a table of comparisons here: annotator, left, right, choice; pictures of items beside it.",
@@ -172,7 +173,6 @@ WORKSPACES = {
         WorkspaceKind(
             "annotators",
             _annotators,
-            "Annotator",
             "",
             "No annotators in this study yet",
             "Import what annotators marked: clicks, masks, labels or pairs. All are then listed here.",

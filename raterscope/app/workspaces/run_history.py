@@ -146,7 +146,7 @@ def outdated_text(contents: Contents, kind: str) -> str:
 
 
 def _count(run: RunEntry) -> str:
-    return counted(len(run.items), KINDS[run.kind].item)
+    return counted(len(run.items), KINDS[run.kind].nouns.item)
 
 
 HIDDEN = "The changes are hidden as long as you review blind."

@@ -167,7 +167,7 @@ class _NothingFusedError(InputError):
 
 
 def _of(names: Sequence[str], kind: str) -> str:
-    return plain(names[0]) if len(names) == 1 else f"{len(names):,} {KINDS[kind].item}s"
+    return plain(names[0]) if len(names) == 1 else f"{len(names):,} {KINDS[kind].nouns.item}s"
 
 
 def _failed(answer: Answer) -> list[Outcome[Any]]:

@@ -116,7 +116,7 @@ class SampleQueue(QObject):
         action.setEnabled(self.active)
 
     def _on_listed(self, listed: Sequence[SampledItem]) -> None:
-        noun = KINDS[self._kind].detail
+        noun = KINDS[self._kind].nouns.detail
         self.dialog = dialog = AcceptanceDialog(
             f"{counted(len(listed), f'undecided {noun}')} in the runs shown", AcceptanceSettings,
             self._screen.window(),
@@ -222,7 +222,7 @@ class SampleQueue(QObject):
         )  # fmt: skip
 
     def _title(self, sampled: SampledItem, contents: Contents) -> str:
-        if self._kind == "pairs" and contents.hidden:
+        if contents.hidden and KINDS[self._kind].nouns.detail == "annotator":
             return f"annotator {contents.numbers.get(sampled.name, 0) + 1}"
         return sampled.in_words()
 

@@ -25,6 +25,7 @@ from raterscope.app.kinds.kind import (
     Sample,
     Summary,
 )
+from raterscope.app.nouns import Nouns
 from raterscope.app.page.contents import Prose, Section
 from raterscope.app.review import ReviewedKind, fold
 from raterscope.app.review.tasks import ItemDecisions
@@ -76,6 +77,8 @@ class BoxesOfImage:
         self.verdict: tuple[str, int] | None = None
 
     def apply(self, decision, _item):
+        if not isinstance(decision.subject, BoxSubject):
+            return
         self.decisions.add(decision.subject.number, decision.id, decision.verb)
         self.verdict = decision.verb, decision.id
 
@@ -223,10 +226,9 @@ STORAGE = StoredKind(
 BOXES = Kind(
     name="boxes",
     title="Boxes",
-    item="image",
+    nouns=Nouns("image", "box"),
     by_question=False,
     file_kinds=("boxes", "true-boxes"),
-    detail="box",
     fuse_command=FuseCommand(
         "a crowd's boxes", "Fuses boxes.", ("fuse boxes boxes.csv -o results",), add_options
     ),

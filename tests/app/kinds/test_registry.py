@@ -11,15 +11,16 @@ from PIL import Image
 from raterscope.app.cli import main
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS, exports, find_export, registered
+from raterscope.app.nouns import NOUNS
 from raterscope.app.report import write_report
-from raterscope.app.review import REVIEWED, Decision, fold
+from raterscope.app.review import REVIEWED, CommentSubject, Decision, fold
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.kinds import STORED
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.kinds.boxes import BOXES, HEADER, BoxSubject
 
 REQUIRED = {
-    "name", "title", "item", "by_question", "file_kinds", "detail", "fuse_command", "load_catalogues",
+    "name", "title", "nouns", "by_question", "file_kinds", "fuse_command", "load_catalogues",
     "load_functions", "load_report",
 }  # fmt: skip
 
@@ -39,7 +40,7 @@ def test_a_kind_lists_what_it_must_provide():
     fields = dataclasses.fields(Kind)
     needed = {field.name for field in fields if field.default is dataclasses.MISSING}
     assert needed == REQUIRED
-    assert list(KINDS) == list(STORED) == list(REVIEWED)
+    assert list(KINDS) == list(STORED) == list(REVIEWED) == list(NOUNS)
     assert list(WORKSPACES) == [*KINDS, "annotators"]
     for name, kind in KINDS.items():
         assert kind.name == name
@@ -110,6 +111,7 @@ def test_a_new_kind_is_imported_fused_decided_on_exported_and_reported(boxes, fi
         (run,) = study.runs.all()
         assert (run.kind, run.algorithm) == ("boxes", "median-box")
         study.record(Decision(verb="confirm", subject=BoxSubject(), item=1))
+        study.record(Decision(verb="comment", subject=CommentSubject(of="boxes"), item=1, reason="blurred"))
     with Study.open(path) as study:
         assert fold(study.decisions()).fixed("boxes", 1) == "confirm"
         assert study.shown.decided_since(run, [1])
@@ -123,6 +125,7 @@ def test_a_new_kind_is_imported_fused_decided_on_exported_and_reported(boxes, fi
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "The box of smear.png ends at 12." in text
     assert "confirm box 1" in text
+    assert "comment on the image" in text
     assert "median of their edges" in text
 
 

@@ -29,6 +29,7 @@ from raterscope.app.kinds.kind import (
     Report,
     Sample,
 )
+from raterscope.app.nouns import NOUNS
 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
@@ -167,10 +168,9 @@ _EXPORTS = (
 CLICKS: Kind = Kind(
     name="clicks",
     title="Clicks",
-    item="image",
+    nouns=NOUNS["clicks"],
     by_question=False,
     file_kinds=("clicks", "truth", "scores"),
-    detail="detection",
     fuse_command=FuseCommand(
         "clicks on images: cluster them, then separate structures from artefacts",
         "Fuses clicks and writes detections.csv, annotators.csv, clicks.csv and run.json.",

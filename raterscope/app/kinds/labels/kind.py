@@ -26,6 +26,7 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export, Request
 from raterscope.app.kinds.kind import Catalogue, Functions, FuseCommand, Kind, Report, Sample
+from raterscope.app.nouns import NOUNS
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
@@ -206,10 +207,9 @@ _EXPORTS = (
 LABELS: Kind = Kind(
     name="labels",
     title="Labels",
-    item="question",
+    nouns=NOUNS["labels"],
     by_question=True,
     file_kinds=("labels", "true-labels"),
-    detail="task",
     fuse_command=FuseCommand(
         "a crowd's labels: true classes, and each annotator's confusion matrix",
         "Fuses labels and writes labels.csv, annotators.csv, confusion.csv, next_votes.csv and\n"

@@ -16,6 +16,7 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Functions, FuseCommand, Kind, Report, Sample
+from raterscope.app.nouns import NOUNS
 
 if TYPE_CHECKING:
     from raterscope.app.annotator_evidence import AnnotatorFunctions
@@ -140,10 +141,9 @@ _EXPORTS = (
 MASKS: Kind = Kind(
     name="masks",
     title="Masks",
-    item="case",
+    nouns=NOUNS["masks"],
     by_question=False,
     file_kinds=("masks", "volume", "truth"),
-    detail="region",
     fuse_command=FuseCommand(
         "several raters' masks of an image or volume: a consensus and its uncertainty",
         "Fuses masks and writes consensus.nii.gz (the model's probability), consensus_mask.nii.gz,\n"

@@ -18,6 +18,7 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Functions, FuseCommand, Kind, Report, Sample
+from raterscope.app.nouns import NOUNS
 
 if TYPE_CHECKING:
     from raterscope.app.annotator_evidence import AnnotatorFunctions
@@ -105,10 +106,9 @@ _EXPORTS = (
 PAIRS: Kind = Kind(
     name="pairs",
     title="Pairs",
-    item="question",
+    nouns=NOUNS["pairs"],
     by_question=True,
     file_kinds=("pairs", "true-ranking"),
-    detail="annotator",
     doubt="flagged",
     holds_decisions=False,
     fuse_command=FuseCommand(

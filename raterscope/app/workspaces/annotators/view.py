@@ -246,7 +246,7 @@ def _known(row_of_kind: tuple[Evidence, int] | None) -> tuple[Evidence, int] | N
 
 
 def _counts(evidence: Evidence, row: int) -> str:
-    noun = KINDS[evidence.kind].item
+    noun = KINDS[evidence.kind].nouns.item
     marks = counted(int(evidence.marks[row]), evidence.marks_are.removesuffix("s"))
     return f"{marks}, {counted(int(evidence.items[row]), noun)}"
 
