@@ -39,6 +39,8 @@ class Measure:
     is_share: bool = False  # whether it lies between 0 and 1
     is_signed: bool = False  # whether it lies on both sides of 0 and is written with its sign
     is_count: bool = False  # whether it is a whole number
+    is_reliability: bool = False  # whether it is the probability that measures reliability across kinds
+    flag: str = ""  # name among `Evidence.words` of the column that marks unusual annotators
 
     def in_words(
         self, value: float, low: float = math.nan, high: float = math.nan, *, brief: bool = False

@@ -299,7 +299,7 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
         flagged=dict(state.flagged),
         programs=state.programs,
     )
-    return replace(table, across=relate_kinds(table.columns, watch))
+    return replace(table, across=relate_kinds(table, watch))
 
 
 def read_courses(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[Course, ...]:
@@ -326,18 +326,19 @@ def preview_change(
     return tuple(consequences for consequences in by_kind if consequences is not None)
 
 
-MEASURES = {"clicks": "reliability", "masks": "dice", "labels": "accuracy", "pairs": "match"}
-"""By kind, the probability that measures the reliability of an annotator; it needs an interval."""
-
-
-def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> AnnotatorReliability | None:
+def relate_kinds(table: AnnotatorTable, watch: Watch = silent) -> AnnotatorReliability | None:
     """Relate the reliability of annotators across kinds; None with fewer than two kinds.
 
-    `columns`: columns of `AnnotatorTable`. A kind takes part if its measure of `MEASURES` has intervals.
+    A kind takes part if its measure of reliability has intervals.
     """
     kinds, values, errors = [], [], []
-    for kind, measure in MEASURES.items():
-        ends = [columns.get(f"{kind}_{measure}{end}") for end in ("_low", "_high")]
+    for kind, measure in [
+        (evidence.kind, measure.name)
+        for evidence in table.evidence
+        for measure in evidence.measures
+        if measure.is_reliability
+    ]:
+        ends = [table.columns.get(f"{kind}_{measure}{end}") for end in ("_low", "_high")]
         if ends[0] is None or ends[1] is None:
             continue
         value, error = from_interval(np.asarray(ends[0], dtype=float), np.asarray(ends[1], dtype=float))
@@ -471,8 +472,8 @@ def _deviations(
     unusual = (z > FAR) & (nearest > middle) & is_farther
     own = np.where(bounded, (high - low) / WIDTH, 0.0)
     z *= spread / np.hypot(spread, own)
-    if evidence.kind == "pairs" and measure.name == "bias":
-        flagged = table.columns["pairs_flag"] != ""
+    if measure.flag:
+        flagged = table.columns[f"{evidence.kind}_{measure.flag}"] != ""
         z, unusual = np.where(flagged, np.maximum(z, FLAGGED), z), unusual | flagged
     deviations[unusual] = z[unusual]
     crowd = float(np.median(value[known]))

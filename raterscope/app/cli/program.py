@@ -88,8 +88,7 @@ def _fuse(options: argparse.Namespace) -> int:
 
     collect_garbage_rarely()
     keep_freed_memory()
-    algorithm = getattr(options, "path" if options.kind == "pairs" else "algorithm", None)
-    with compiling_beside(options.kind, algorithm or ""):
+    with compiling_beside(options.kind, getattr(options, "algorithm", "")):
         return KINDS[options.kind].functions.fuse_files(options)
 
 

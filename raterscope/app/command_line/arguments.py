@@ -110,9 +110,11 @@ def add_results(parser: Parser) -> None:
     add_output(parser, "DIR", "folder for the results")
 
 
-def add_algorithm(parser: Parser, option: str, default: str, text: str) -> None:
-    """Add the choice of an algorithm by its name."""
-    parser.add_argument(option, default=default, metavar="NAME", help=f"{text} (default: %(default)s)")
+def add_algorithm(parser: Parser, option: str, default: str, text: str, *, dest: str | None = None) -> None:
+    """Add the choice of an algorithm by its name; `dest`: attribute of the parsed options."""
+    parser.add_argument(
+        option, default=default, metavar="NAME", dest=dest, help=f"{text} (default: %(default)s)"
+    )
 
 
 def add_names(parser: Parser, option: str, metavar: str, text: str) -> None:

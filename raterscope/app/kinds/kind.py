@@ -208,6 +208,7 @@ class Kind:
     add_report_options: Callable[[Parser], None] = lambda _parser: None
     doubt: str = "disputed"  # state of a detail to review: "disputed", "flagged"
     holds_decisions: bool = True  # whether a fusion holds decisions fixed; otherwise they take effect at once
+    uses_programs: bool = True  # whether fusions distinguish annotators that are marked as programs
     # imports the kind's functions on its annotators
     load_annotators: Callable[[], AnnotatorFunctions] | None = None
     # imports the storage of a kind that `study.kinds` does not list

@@ -30,8 +30,7 @@ REASONS = ("careless", "misunderstood the task", "copies another annotator", "a 
 FLAG_REASONS = ("look at their marks", "ask them about the task", "compare again later")
 FLAG_HINT = "A flag is a note: table, card and export show it, and no fusion uses it."
 NOT_FUSED = "No results of these annotators yet: fuse first (F5 in another tab) to preview the changes."
-WITHOUT_PROGRAMS = frozenset({"pairs"})
-NO_EFFECT = "Fusions of comparisons do not use this mark: programs count there as other annotators do."
+NO_EFFECT = "Fusions of {} do not use this mark: programs count there as other annotators do."
 FULL = 1.0
 """Choice that restores down-weighted annotators."""
 WIDTH, HEIGHT = 680, 620
@@ -226,8 +225,9 @@ class AnnotatorDecisions(QObject):
             verb = "person" if all_programs else "program"
             job = self._document.record(Decision(verb=verb, annotators=self._all(names)))
             kinds = kinds or {kind for kind, items in contents.items.items() if items}
-            if verb == "program" and kinds <= WITHOUT_PROGRAMS:
-                job.finished.connect(lambda _: self.message.emit(NO_EFFECT))
+            if verb == "program" and kinds and not any(KINDS[kind].uses_programs for kind in kinds):
+                message = NO_EFFECT.format(" and ".join(sorted(kinds)))
+                job.finished.connect(lambda _: self.message.emit(message))
 
     def _on_flagged(self, names: tuple[str, ...], dialog: ReasonDialog) -> None:
         self._document.record(Decision(verb="mark", annotators=self._all(names), reason=dialog.reason))

@@ -21,7 +21,7 @@ def table(correlation: float, kinds=(("clicks", "reliability"), ("labels", "accu
         odds = estimate[:, at, None] + np.array([0.0, -0.98, 0.98])
         values = 1 / (1 + np.exp(-odds[:, None, :]))
         values[: 30 * at] = np.nan
-        measures = (Measure(measure, measure, ""),)
+        measures = (Measure(measure, measure, "", is_reliability=True),)
         evidence.append(
             Evidence(kind, "marks", names, count, count, measures, values, accepted=count, rejected=count)
         )
@@ -30,7 +30,7 @@ def table(correlation: float, kinds=(("clicks", "reliability"), ("labels", "accu
 
 def test_kinds_are_related_by_their_intervals():
     people = table(0.8)
-    result = relate_kinds(people.columns)
+    result = relate_kinds(people)
     assert result is not None
     assert result.kinds == ("clicks", "labels")
     assert result.common[0, 1] == PEOPLE - 30
@@ -41,13 +41,13 @@ def test_kinds_are_related_by_their_intervals():
 
 
 def test_without_a_correlation_a_missing_kind_is_predicted_by_the_crowd():
-    result = relate_kinds(table(0.0).columns)
+    result = relate_kinds(table(0.0))
     assert result is not None
     assert result.value[:30, 1] == pytest.approx(result.mean[1])
 
 
 def test_one_kind_relates_nothing():
-    assert relate_kinds(table(0.8, kinds=(("clicks", "reliability"),)).columns) is None
+    assert relate_kinds(table(0.8, kinds=(("clicks", "reliability"),))) is None
 
 
 def test_a_table_of_several_kinds_has_the_reliability_over_all_of_them(four_study):

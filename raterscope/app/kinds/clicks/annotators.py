@@ -211,8 +211,9 @@ def _state_in_words(fusion: Fusion, cluster: int) -> str:
 
 
 RELIABILITY = Measure(
-    "reliability", "reliability", "Share of clicks that are votes for a spot", ideal=1.0, is_share=True
-)
+    "reliability", "reliability", "Share of clicks that are votes for a spot", ideal=1.0, is_share=True,
+    is_reliability=True,
+)  # fmt: skip
 SENSITIVITY = Measure(
     "sensitivity",
     "sensitivity",

@@ -55,7 +55,7 @@ from raterscope.text import counted
 
 ACCURACY = Measure(
     "accuracy", "accuracy", "Expected share of right votes, by the answers of the run shown", ideal=1.0,
-    is_share=True,
+    is_share=True, is_reliability=True,
 )  # fmt: skip
 WORST = Measure(
     "worst_class_right", "worst class", "Expected share of right votes on the class on which it is lowest",

@@ -62,7 +62,10 @@ def _measures(unit: str) -> tuple[Measure, ...]:
             f"bias_{unit}", "bias", "How far the rater's outline lies beyond the consensus's, on average "
             "over cases and structures", unit, ideal=0.0, is_signed=True,
         ),
-        Measure("dice", "Dice", "Overlap with the consensus, mean over cases", ideal=1.0, is_share=True),
+        Measure(
+            "dice", "Dice", "Overlap with the consensus, mean over cases", ideal=1.0, is_share=True,
+            is_reliability=True,
+        ),
         Measure(
             f"hausdorff95_{unit}", "HD95", "95 % Hausdorff distance to the consensus, mean over cases", unit,
             ideal=0.0,

@@ -53,10 +53,12 @@ BIAS = Measure(
     "Preference of a side in units of the choice, above 0 for the left",
     ideal=0.0,
     is_signed=True,
+    flag="flag",
 )
 MATCH = Measure(
-    "match", "match", "Share of choices that agree with the corrected ranking", ideal=1.0, is_share=True
-)
+    "match", "match", "Share of choices that agree with the corrected ranking", ideal=1.0, is_share=True,
+    is_reliability=True,
+)  # fmt: skip
 LEFT = Measure("left_share", "left", "Share of the left among choices of a side", is_share=True)
 SWAPPED = Measure(
     "swapped_consistency",

@@ -55,7 +55,7 @@ from raterscope.text import counted, percent
 
 def fuse_pairs(options: argparse.Namespace) -> int:
     """Fuse files of comparisons and write the results, as the options of the command line state."""
-    plan = PairPlan.make(options.path, _settings(options))
+    plan = PairPlan.make(options.algorithm, _settings(options))
     with ProgressLine(sys.stderr) as watch:
         with answered_by_options():
             tables = _read(options, part(watch, 0.0, 0.2))

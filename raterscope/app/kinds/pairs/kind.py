@@ -29,7 +29,7 @@ def _add_fuse_options(parser: Parser) -> None:
                         help="tables with the columns annotator, left, right, choice and optionally time; "
                              "a choice is left, right, tie, an item, or a number (above 0 for "
                              "left)")  # fmt: skip
-    add_algorithm(parser, "--path", "iss", "that finds biased annotators")
+    add_algorithm(parser, "--path", "iss", "that finds biased annotators", dest="algorithm")
     parser.add_argument("--fdr", metavar="RATE",
                        help="share of false flags that is allowed, as --set rate=RATE "
                             "(default: 0.1)")  # fmt: skip
@@ -111,6 +111,7 @@ PAIRS: Kind = Kind(
     file_kinds=("pairs", "true-ranking"),
     doubt="flagged",
     holds_decisions=False,
+    uses_programs=False,
     fuse_command=FuseCommand(
         "a crowd's comparisons of pairs: annotators biased to a side, and the ranking without bias",
         "Finds annotators who are biased to a side at a controlled rate of false discoveries,\n"

@@ -424,7 +424,7 @@ def test_marking_annotators_of_pairs_as_programs_notes_that_fusions_ignore_it(fu
     table.select(("ann 01",))
     press(fused, qtbot, Qt.Key.Key_M, on=table.view)
     assert fused.document.contents.review.programs == {"ann 01"}
-    assert "Fusions of comparisons do not use this mark" in fused.status.message
+    assert "Fusions of pairs do not use this mark" in fused.status.message
     press(fused, qtbot, Qt.Key.Key_M, on=table.view)
     assert not fused.document.contents.review.programs
     assert "do not use" not in fused.status.message
