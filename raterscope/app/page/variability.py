@@ -75,7 +75,7 @@ AT_MOST = {
 """Statistics with an upper limit in a protocol; a bias counts by its absolute value."""
 
 
-_READERS = (
+READERS = (
     "Readers are compared with each other by their first reads. Bias is the mean difference from the other "
     "readers of the same case, tested by Wilcoxon's signed-rank test ([@wilcoxon1945]) and adjusted for the "
     "number of readers ([@holm1979]). Variance is divided by a linear mixed model with crossed random "
@@ -84,27 +84,11 @@ _READERS = (
     "Intraclass correlations: [@shrout1979], [@mcgraw1996], with generalized intervals of ICC(2,.) "
     "([@ionan2014])."
 )
-_ANSWERS = (
+ANSWERS = (
     "Each answer is compared with the one that the same annotator gave before. Intervals of shares: "
     "[@wilson1927]. Cohen's kappa: [@cohen1960], with a bootstrap interval."
 )
-METHODS = {
-    "masks": (
-        "Observer variability of masks",
-        "Surface Dice: the share of both surfaces within the tolerance of the other ([@nikolov2021]). Added "
-        "path length: [@vaassen2020], the mean of both directions. Conformity index: [@kouwenhoven2009]. "
-        f"{_READERS}",
-    ),
-    "clicks": (
-        "Observer variability of clicks",
-        "Marks of two readers are matched one to one within the matching radius; detection agreement is "
-        "twice the matched marks over the marks of both. Lin's concordance correlation of counts: "
-        f"[@lin1989], [@lin2000]. {_READERS}",
-    ),
-    "labels": ("Observer variability of labels", _ANSWERS),
-    "pairs": ("Observer variability of pairs", _ANSWERS),
-}
-"""Paragraphs of the methods section, by kind."""
+"""Texts of the methods section: of readers who measure the same cases, and of repeated answers."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from raterscope.app.page.contents import (
     scale_bar,
     significant,
 )
-from raterscope.app.page.variability import METHODS
+from raterscope.app.page.variability import READERS
 from raterscope.app.review import Measures, ReviewState, read_measures
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.references import digest_of_image
@@ -229,6 +229,14 @@ _CLASSES = (
 )
 
 
+_VARIABILITY = (
+    "Observer variability of clicks",
+    "Marks of two readers are matched one to one within the matching radius; detection agreement is "
+    "twice the matched marks over the marks of both. Lin's concordance correlation of counts: "
+    f"[@lin1989], [@lin2000]. {READERS}",
+)
+
+
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     """Report the counts on the images; with the option `crowd_size`, also accuracy by crowd size."""
     study, state = request.study, request.state
@@ -258,7 +266,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
         run = max((counted_image.run for counted_image in counted_images), key=lambda run: run.id)
         images = [counted_image.entry.id for counted_image in counted_images]
         sections.append(crowd_size_section(study, images, run, crowd_size, part(watch, last, 1.0)))
-    methods = () if protocol is None else (METHODS["clicks"],)
+    methods = () if protocol is None else (_VARIABILITY,)
     if any(counted_image.fusion.classes is not None for counted_image in counted_images):
         methods = (*methods, _CLASSES)
     return ReportPart(sections, runs, methods, views=views)

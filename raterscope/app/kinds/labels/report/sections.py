@@ -78,7 +78,7 @@ from raterscope.app.page.contents import (
     run_in_words,
     significant,
 )
-from raterscope.app.page.variability import METHODS
+from raterscope.app.page.variability import ANSWERS
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of_voters, pictures_of
 from raterscope.app.study.records import QuestionEntry
@@ -456,6 +456,8 @@ def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return x[points], y[points]
 
 
+_VARIABILITY = ("Observer variability of labels", ANSWERS)
+
 _MEASURES = (
     (
         "Confusion matrix",
@@ -521,7 +523,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             if protocol is not None:
                 labels = labels_of_voters(request.study, entry.id, request.state)
                 sections.append(variability_section(entry.name, labels, protocol, named_step))
-    measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, METHODS["labels"])
+    measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, _VARIABILITY)
     if sections:
         sections = [*_tag_sections(request), *sections]
     return ReportPart(sections, runs, measures if runs else ())

@@ -75,7 +75,7 @@ from raterscope.app.page.contents import (
     significant,
     units_of,
 )
-from raterscope.app.page.variability import METHODS
+from raterscope.app.page.variability import READERS
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import read_masks
 from raterscope.figures.drawing import PaperChart
@@ -325,6 +325,13 @@ def _with_margin(figures: StructureFigures) -> tuple[np.ndarray, tuple[int, int,
 
 _TIED = re.compile(r"\btie[sd]?\b", re.IGNORECASE)
 
+_VARIABILITY = (
+    "Observer variability of masks",
+    "Surface Dice: the share of both surfaces within the tolerance of the other ([@nikolov2021]). Added "
+    "path length: [@vaassen2020], the mean of both directions. Conformity index: [@kouwenhoven2009]. "
+    f"{READERS}",
+)
+
 _MEASURES = (
     (
         "Dice",
@@ -411,7 +418,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
         run: _ties([structure_figures for structure_figures in figures if structure_figures.run.id == run])
         for run in runs
     }
-    measures = _MEASURES if protocol is None else (*_MEASURES, METHODS["masks"])
+    measures = _MEASURES if protocol is None else (*_MEASURES, _VARIABILITY)
     return ReportPart(
         sections, runs, measures, {run: [("Ties", words)] for run, words in ties.items() if words}
     )

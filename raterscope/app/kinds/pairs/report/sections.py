@@ -25,7 +25,7 @@ from raterscope.app.kinds.pairs.report.tables import (
 )
 from raterscope.app.kinds.pairs.runs import t_test_in_words, why_not_guaranteed
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch, run_in_words, share
-from raterscope.app.page.variability import METHODS
+from raterscope.app.page.variability import ANSWERS
 from raterscope.app.study import RunEntry
 from raterscope.text import counted, percent
 
@@ -168,6 +168,8 @@ def _charts(question: ComparedQuestion) -> Gallery:
     )
 
 
+_VARIABILITY = ("Observer variability of pairs", ANSWERS)
+
 _MEASURES = (
     (
         "Model of a choice",
@@ -230,7 +232,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             protocol = request.options.get("variability")
             if protocol is not None:
                 sections.append(variability_section(entry.name, compared.pairs, protocol))
-    measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, METHODS["pairs"])
+    measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, _VARIABILITY)
     return ReportPart(sections, runs, measures if runs else ())
 
 
