@@ -9,6 +9,7 @@ from collections.abc import Sequence
 MAX_DECIMALS = 3
 STEPS = 70
 UNKNOWN = "not known"
+MINUS = "\N{MINUS SIGN}"
 FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼"}
 
 
@@ -77,7 +78,7 @@ def small_figure(value: float, sign: str = "") -> str:
     size = abs(value)
     digits = 1 if size >= 9.95 else 2 if size >= 0.0995 else 3 if size >= 0.00995 else 4
     text = f"{value:{sign}.{digits}f}"
-    return text if text.strip("+-0.") else text.lstrip("+-")
+    return with_minus(text) if text.strip("+-0.") else text.lstrip("+-")
 
 
 def counted(number: int, singular: str = "", many: str = "") -> str:
@@ -121,9 +122,23 @@ def time_left(seconds: float | None) -> str:
     return "" if seconds is None else f"{duration(max(seconds, 1.0))} left"
 
 
+def with_minus(number: str) -> str:
+    """Write a formatted number with a typographic minus; 0 has no sign."""
+    return number.replace("-", MINUS) if number.strip("-0.,") else number.removeprefix("-")
+
+
+_HELD = re.compile(r"(?<=\d) (?=(?:%|[mµ]m[²³]?|ml|px²?|s|nats)(?!\w))|(?<=[<>]) (?=\d)")
+_INTERVAL = re.compile(r"\(([^() ]+) to ([^() ]+)\)")
+
+
+def unbroken(text: str) -> str:
+    """Keep numbers with their units, and the bounds of an interval, on one line."""
+    text = _INTERVAL.sub("(\\1\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}\\2)", text)
+    return _HELD.sub("\N{NO-BREAK SPACE}", text)
+
+
 def _plain(value: float, digits: int) -> str:
-    text = f"{value:,.{digits}f}"
-    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
+    return with_minus(f"{value:,.{digits}f}")
 
 
 def natural(text: str) -> tuple[tuple[tuple[bool, int, str], ...], str, str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.text import counted, decimals, duration, estimate, figure, natural, time_left
+from raterscope.text import counted, decimals, duration, estimate, figure, natural, small_figure, time_left
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from raterscope.text import counted, decimals, duration, estimate, figure, natur
         (1234.4, 1100.0, 1400.0, "1,234 (1,100 to 1,400)"),
         (0.5, math.nan, math.nan, "0.50"),
         (math.nan, 0.1, 0.2, "not known"),
-        (-0.001, -0.4, 0.4, "0.0 (-0.4 to 0.4)"),
+        (-0.001, -0.4, 0.4, "0.0 (−0.4 to 0.4)"),
     ],
 )
 def test_an_estimate_has_no_more_digits_than_its_interval_supports(value, low, high, words):
@@ -30,6 +30,12 @@ def test_the_last_digit_is_no_finer_than_a_small_share_of_the_interval(width, lo
     assert 0 <= positions <= 3
     if positions > (2 if low + width <= 1 else 0):  # shares have two decimals at least
         assert 10.0**-positions >= (low + width - low) / 70 * 0.999
+
+
+def test_a_number_below_0_has_a_typographic_minus_as_on_axes():
+    assert figure(-0.4567, -0.6, -0.3) == "−0.46"
+    assert small_figure(-0.3) == "−0.30"
+    assert small_figure(-0.00001) == "0.0000"
 
 
 def test_value_alone_has_the_digits_of_its_interval():

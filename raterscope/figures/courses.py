@@ -30,7 +30,7 @@ from raterscope.figures.description import (
     Segments,
 )
 from raterscope.figures.layout import Box, elided
-from raterscope.text import counted, estimate, figure, percent
+from raterscope.text import counted, estimate, figure, percent, with_minus
 
 Floats = NDArray[np.floating]
 
@@ -89,7 +89,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
     best = iteration == trace.best + 1
 
     def words(row: int) -> str:
-        texts = [f"iteration {row + 1}", f"{label} {objective[row]:,.6g}".replace("-", "\N{MINUS SIGN}")]
+        texts = [f"iteration {row + 1}", f"{label} {with_minus(f'{objective[row]:,.6g}')}"]
         if components is not None:
             texts.append(f"{components[row]} components")
         texts += ["weakest removed"] * bool(forced[row]) + ["kept"] * bool(best[row])

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.figures.colours import Symbol
+from raterscope.text import with_minus
 
 Numbers = NDArray[np.number[Any]]
 Scale = Literal["linear", "root", "log", "log1p"]
@@ -284,7 +285,7 @@ def _number(value: float) -> str:
     if not np.isfinite(value):
         return "not known"
     text = f"{value:,.0f}" if abs(value) >= 1000 or value == round(value) else f"{value:.3g}"
-    return text.replace("-", "\N{MINUS SIGN}")
+    return with_minus(text)
 
 
 Column = Sequence[Any] | NDArray[Any]

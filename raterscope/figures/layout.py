@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.figures.description import Axis, Chart, Key, Numbers
+from raterscope.text import with_minus
 
 Measure = Callable[[str, float], float]
 
@@ -318,7 +319,6 @@ def _pixels(
 Tick = tuple[float, str]
 MeasureText = Callable[[str], float]
 
-MINUS = "\N{MINUS SIGN}"
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PLAIN_POWERS = range(-4, 7)
 COMPACT_FROM = 10_000
@@ -336,8 +336,7 @@ def rounded(step: float) -> float:
 def number_text(value: float, step: float) -> str:
     """Format a number with the decimals of a step, separators of thousands and a typographic minus."""
     digits = max(-math.floor(math.log10(step) + 1e-9), 0)
-    text = f"{value:,.{digits}f}"
-    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text.replace("-", MINUS)
+    return with_minus(f"{value:,.{digits}f}")
 
 
 def compact(ticks: Sequence[Tick]) -> list[Tick]:

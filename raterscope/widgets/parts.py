@@ -42,6 +42,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.text import unbroken
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import Part, horizontal, vertical
 from raterscope.widgets.theme import set_lengths
@@ -52,7 +53,7 @@ ARROWS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0,
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
     """Create a label that shows its text unformatted, because it may be untrusted."""
-    label = QLabel(textFormat=Qt.TextFormat.PlainText, text=text, wordWrap=wrap)
+    label = WrappedLabel(text) if wrap else QLabel(textFormat=Qt.TextFormat.PlainText, text=text)
     if role:
         theme.set_role(label, role)
     if selectable:
@@ -72,15 +73,30 @@ def announce(widget: QWidget, text: str, *, urgent: bool = False) -> None:
         QAccessible.updateAccessibility(event)
 
 
-class Placeholder(QLabel):
-    """Text of an empty view, at its top; or the state, while its contents are read."""
+class WrappedLabel(QLabel):
+    """Plain text on several lines; numbers stay with their units."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(textFormat=Qt.TextFormat.PlainText, wordWrap=True)
+        self.setText(text)
+
+    def setText(self, text: str) -> None:
+        """Set the text."""
+        super().setText(unbroken(text))
+
+    def text(self) -> str:
+        """Return the text without its no-break spaces."""
+        return super().text().replace("\N{NO-BREAK SPACE}", " ")
+
+
+class Placeholder(WrappedLabel):
+    """Text of an empty view, at its top; or the state, while its contents are read."""
+
+    def __init__(self, text: str = "") -> None:
+        self._text, self._state = text, ""
+        super().__init__(text)
         theme.set_role(self, "second")
         self.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._text, self._state = text, ""
-        self.setText(text)
 
     def setText(self, text: str) -> None:
         """Set the text; an empty one also hides the state."""

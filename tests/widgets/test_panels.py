@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabWidget, QWi
 from raterscope.widgets import theme
 from raterscope.widgets.hints import EmptyState, cap_width
 from raterscope.widgets.panels.activity_panels import HistoryEntry, HistoryPanel, JobLine, JobsPanel
+from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, VoterLine
 from raterscope.widgets.panels.measurement_panels import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_items import QueueFilter, QueueItem
@@ -23,6 +24,17 @@ pytestmark = pytest.mark.usefixtures("dark")
 def shown_words(widget) -> str:
     QCoreApplication.sendPostedEvents()  # what was added to a layout is shown by an event
     return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisibleTo(widget))
+
+
+def test_a_number_stays_with_its_unit_where_a_text_takes_several_lines(qtbot):
+    panel = TrustPanel(("claimed", "right"), "")
+    qtbot.addWidget(panel)
+    panel.resize(500, 300)
+    panel.show_trust((), "Of 94 spots, 95 % are real (90.1 to 99.2), within 4 px.")
+    assert panel.text == "Of 94 spots, 95 % are real (90.1 to 99.2), within 4 px."
+    painted = QLabel.text(panel._label)
+    for held in ("95 %", "(90.1 to 99.2)", "4 px"):
+        assert held.replace(" ", "\N{NO-BREAK SPACE}") in painted
 
 
 def item(key, score=0.3, done=False) -> QueueItem:

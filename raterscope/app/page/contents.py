@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +28,7 @@ from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK
 from raterscope.figures.description import Line
 from raterscope.figures.drawing import PaperChart, RateTable, image_of, line_chart
+from raterscope.text import MINUS, unbroken, with_minus
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -195,15 +195,6 @@ _LETTERS = {
 }
 _USUAL = 0.64
 """Widths of letters in DejaVu Sans, the font of reports on paper, in em."""
-
-_HELD = re.compile(r"(?<=\d) (?=(?:%|[mµ]m[²³]?|ml|px²?|s|nats)(?!\w))|(?<=[<>]) (?=\d)")
-_INTERVAL = re.compile(r"\(([^() ]+) to ([^() ]+)\)")
-
-
-def unbroken(text: str) -> str:
-    """Keep numbers with their units, and the bounds of an interval, on one line."""
-    text = _INTERVAL.sub("(\\1\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}\\2)", text)
-    return _HELD.sub("\N{NO-BREAK SPACE}", text)
 
 
 def column_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
@@ -391,8 +382,6 @@ def draw_paper(chart: PaperChart, title: str, text: str = "") -> Picture:
 
 NONE = "\N{EN DASH}"
 """Text of a missing figure."""
-
-_MINUS = "\N{MINUS SIGN}"
 _SMALL = 0.1
 """Volume in ml below which volumes are stated in mm³."""
 
@@ -456,7 +445,7 @@ def significant(value: float, digits: int = 3) -> str:
         return NONE
     if value == 0:
         return "0"
-    return f"{round(value, _places(value, digits)):,.{max(0, _places(value, digits))}f}".replace("-", _MINUS)
+    return with_minus(f"{round(value, _places(value, digits)):,.{max(0, _places(value, digits))}f}")
 
 
 def named(text: object, longest: int = 30) -> str:
@@ -469,7 +458,7 @@ def named(text: object, longest: int = 30) -> str:
 
 def share(value: float, digits: int = 3) -> str:
     """Format a share from 0 to 1, or a coefficient bounded by 1."""
-    return f"{value:.{digits}f}".replace("-", _MINUS) if math.isfinite(value) else NONE
+    return with_minus(f"{value:.{digits}f}") if math.isfinite(value) else NONE
 
 
 def p_value(value: float) -> str:
@@ -486,7 +475,7 @@ def signed(value: float, write: Callable[[float], str] | None = None, digits: in
     text = f"{abs(value):.{digits}f}" if write is None else write(abs(value))
     if not text.strip("0.,"):
         return text
-    return f"{'+' if value > 0 else _MINUS}{text}"
+    return f"{'+' if value > 0 else MINUS}{text}"
 
 
 def _places(value: float, digits: int = 3) -> int:

@@ -221,7 +221,7 @@ def versus(pair: Iterable[str]) -> str:
 
 def write(coefficient: Coefficient) -> str:
     """Write a value with its interval."""
-    return estimate(coefficient.value, coefficient.low, coefficient.high).replace("-", "\N{MINUS SIGN}")
+    return estimate(coefficient.value, coefficient.low, coefficient.high)
 
 
 def reader_statistics(subject: str, unit: str, comparison: ReaderComparison) -> Iterator[Statistic]:

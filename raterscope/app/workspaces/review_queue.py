@@ -84,6 +84,7 @@ class ReviewQueue(QObject):
         self._lasting = 0
         self.current: int | None = None
         self._part = ""
+        self._covered = False
 
     @property
     def results(self) -> Mapping[int, Any]:
@@ -164,6 +165,12 @@ class ReviewQueue(QObject):
         """Mark the image that is on screen."""
         self.current = image
         self.panel.set_current(image)
+        self._show_progress()
+
+    def set_covered(self, covered: bool) -> None:
+        """Hide results and the numbers of disputed items, or show them."""
+        self._covered = covered
+        self.panel.set_covered(covered)
         self._show_progress()
 
     def select_part(self, name: str) -> None:
@@ -326,6 +333,9 @@ class ReviewQueue(QObject):
             return
         (image, item), unfused, position = self._nouns, count - totals.fused, self._position_text()
         words = [position] if position else []
+        if self._covered:  # how much is disputed reveals whether annotators agree
+            self.panel.set_progress(0.0, *words)
+            return
         if totals.disputed:
             words += describe_remaining([totals.part()], f"disputed {item}", totals.contested)
         elif not unfused:
@@ -350,6 +360,8 @@ class ReviewQueue(QObject):
         unfused = bool(self._part and parts) and part is None
         if unfused or not self._lines.of(self.current).fused:
             return f"{title}: not fused yet"
+        if self._covered:
+            return f"{title}: {0 if part is None else part.total - part.remaining:,} decided"
         if part is None or not part.total:
             return f"{title}: nothing disputed"
         return f"{title}: {part.total - part.remaining:,} of {part.total:,} decided"

@@ -24,7 +24,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import run_name, run_title
 from raterscope.figures.evaluation import CalibrationLine
-from raterscope.text import counted
+from raterscope.text import counted, with_minus
 from raterscope.widgets.panels.activity_panels import NEXT, HistoryEntry, JobLine
 from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.fuse_panel import RunLine
@@ -89,7 +89,7 @@ def _text(contents: Contents, decision: Decision) -> str:
 
 def job_line(job: Job) -> JobLine:
     """Describe the state of a job, with the objective of an iteration."""
-    rising = f", objective {job.objective:,.1f}" if job.objective is not None else ""
+    rising = f", objective {with_minus(f'{job.objective:,.1f}')}" if job.objective is not None else ""
     return JobLine(
         key=job.key, title=job.title, text=job.text + rising, fraction=job.fraction,
         seconds_left=job.seconds_left, state=job.state, error=job.error, details=job.details,

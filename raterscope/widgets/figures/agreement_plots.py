@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from raterscope.figures.description import Axis, Chart, Key, Line, PlotTable, Segments
 from raterscope.figures.layout import Tick, ticks_of
-from raterscope.text import estimate
+from raterscope.text import estimate, with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, cell_beside, colours_of, paint_colour_bar
@@ -105,7 +105,7 @@ class _Matrix(Figure[tuple[int, int]]):
         if self._describe is not None:
             return f"{first} and {second}: {self._describe(row, column)}"
         value = self._values[row, column]
-        text = f"{self._label} {value:.2f}" if np.isfinite(value) else "no case in common"
+        text = f"{self._label} {with_minus(f'{value:.2f}')}" if np.isfinite(value) else "no case in common"
         return f"{first} and {second}: {text}"
 
     def part_at(self, position: QPointF) -> tuple[int, int] | None:
@@ -172,7 +172,7 @@ class _Matrix(Figure[tuple[int, int]]):
                 if fits:
                     dark = 0.3 * red + 0.59 * green + 0.11 * blue > 125
                     painter.setPen(QColor(palette.second if dimmed else "#0d0f11" if dark else "#ffffff"))
-                    painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}")
+                    painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, with_minus(f"{value:.2f}"))
         self._draw_edges(painter, grid, side, selected)
         if self.pointed is not None:
             row, column = self.pointed

@@ -13,6 +13,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPaintEngine, QPainter, QPen
 
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS, Theme, community_colour_on, contrast_of
+from raterscope.text import with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_text, symbol_path
 
@@ -56,7 +57,7 @@ def paint_colour_bar(
 
 
 def _end(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return with_minus(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")
 
 
 def community_text_colour(number: int) -> QColor:

@@ -26,7 +26,7 @@ from raterscope.figures.description import (
     check_lengths,
 )
 from raterscope.figures.description import Column as TableColumn
-from raterscope.text import counted, estimate
+from raterscope.text import counted, estimate, with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartPanel, Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of
@@ -374,7 +374,7 @@ class StatisticBars(ColumnFigure):
             text += f"selected in {round(float(cut.share[row]) * draws):,} of {counted(draws, 'draw')}"
         else:
             value = float(view.statistic[self._draw, row])
-            text += f"W {value:.2f} in draw {self._draw + 1:,}"
+            text += f"W {with_minus(f'{value:.2f}')} in draw {self._draw + 1:,}"
             text += ", the knockoff won" if value < 0 else ""
         return text + (", flagged" if cut.flagged[row] else "")
 

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from raterscope.figures.description import Axis, check_lengths
 from raterscope.figures.layout import ticks_of
+from raterscope.text import with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_text
 
@@ -91,8 +92,9 @@ class RankingView:
             return f"{self.names[item]}, never compared"
         before, after = int(self.rank_before[item]), int(self.rank_after[item])
         ends = self.after_interval[:, item]
-        score = f"score {self.after[item]:.2f}"
-        score += f" ({ends[0]:.2f} to {ends[1]:.2f})" if np.isfinite(ends).all() else ""
+        numbers = [with_minus(f"{number:.2f}") for number in (self.after[item], *ends)]
+        score = f"score {numbers[0]}"
+        score += f" ({numbers[1]} to {numbers[2]})" if np.isfinite(ends).all() else ""
         moved = (
             f"rank {before} before, {after} after" if before != after else f"rank {before}, before and after"
         )

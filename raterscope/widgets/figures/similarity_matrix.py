@@ -12,7 +12,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from raterscope.figures.description import PlotTable
-from raterscope.text import counted
+from raterscope.text import counted, with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import (
@@ -185,7 +185,7 @@ class _Similarity(Figure[tuple[int, int]]):
         assert table is not None
         value = table.values[row, column]
         digits = 2 if table.high > 0.5 else 4
-        text = f"{table.label} {value:.{digits}f}" if np.isfinite(value) else "not known"
+        text = f"{table.label} {with_minus(f'{value:.{digits}f}')}" if np.isfinite(value) else "not known"
         first, second = (f"{table.names[index]} ({community_word(self._community(index))})" for index in part)
         return f"{first} with itself" if row == column else f"{first} and {second}: {text}"
 

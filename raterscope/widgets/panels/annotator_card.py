@@ -11,7 +11,7 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
-from raterscope.text import UNKNOWN, decimals, figure, percent
+from raterscope.text import UNKNOWN, decimals, figure, percent, with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import BAD, UGLY, BiasOverTime
 from raterscope.widgets.hints import KeyButton
@@ -443,4 +443,4 @@ def _interval(view: BiasView) -> str:
     if not (math.isfinite(view.low) and math.isfinite(view.high)):
         return ""
     digits = decimals(view.low, view.high)
-    return f"{view.low:.{digits}f} to {view.high:.{digits}f}, 95 %"
+    return with_minus(f"{view.low:.{digits}f} to {view.high:.{digits}f}, 95 %")

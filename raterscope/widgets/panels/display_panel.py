@@ -22,6 +22,7 @@ from raterscope.algorithms.image_display import (
     Displays,
     Stain,
 )
+from raterscope.text import with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
 from raterscope.widgets.painting import paint_focus_frame
@@ -60,7 +61,7 @@ class RangeBar(QWidget):
     def set_ends(self, low: float, high: float) -> None:
         """Set the values shown as black and as full brightness."""
         self._ends = [low, high]
-        self.setAccessibleDescription(f"{low:.6g} to {high:.6g}")
+        self.setAccessibleDescription(f"{with_minus(f'{low:.6g}')} to {with_minus(f'{high:.6g}')}")
         self.update()
 
     def sizeHint(self) -> QSize:

@@ -176,7 +176,10 @@ class QueueKind(LineKind[QueueItem]):
             return line
         decided = line.counts.get("decided", 0)
         detail = f"{counted(decided)} decided by you" if decided else "results hidden"
-        return replace(line, detail=detail, score=None, amount="", counts={**line.counts, "decided": 0})
+        return replace(
+            line, detail=detail, score=None, amount="", done=line.done and decided > 0,
+            counts={**line.counts, "decided": 0},
+        )  # fmt: skip
 
     def text_of(self, line: QueueItem) -> str:
         """Return the text of a line."""

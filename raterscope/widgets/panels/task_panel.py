@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, Q
 from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from raterscope.algorithms.labels.class_tree import SEPARATOR, ClassTree, class_tree, unfolded_lines
-from raterscope.text import counted
+from raterscope.text import counted, with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
@@ -128,13 +128,13 @@ class _VoteKind(LineKind[TaskVote]):
         parts = [line.name, f"answered {line.label}", "wrong" if line.wrong else ""]
         parts.append("" if line.agrees else "against the model")
         if math.isfinite(line.weight):
-            parts.append(f"weight {line.weight:+.1f} (log-odds)")
+            parts.append(f"weight {with_minus(f'{line.weight:+.1f}')} (log-odds)")
         return ", ".join(part for part in (*parts, line.time) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: TaskVote) -> None:
         palette, right = theme.current(), box.right() - 10
         paint_annotator(painter, QPointF(box.left() + 8, box.center().y()), line.annotator, 4)
-        figure = f"{line.weight:+.1f}".replace("-", "−") if math.isfinite(line.weight) else "–"
+        figure = with_minus(f"{line.weight:+.1f}") if math.isfinite(line.weight) else "–"
         painter.setFont(theme.font())
         room = QRectF(right - WEIGHT, box.top(), WEIGHT, box.height())
         paint_text(painter, room, figure, palette.text, side=Qt.AlignmentFlag.AlignRight)

@@ -14,6 +14,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.text import with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.hints import paint_chip_ground
@@ -266,11 +267,12 @@ def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index,
             words.append("RGB " + " ".join(str(part) for part in np.asarray(value).tolist()))
         else:
             number = float(np.asarray(value))
-            words.append((f"{number:.0f}" if number == round(number) else f"{number:.4g}") + _after(unit))
+            text = f"{number:.0f}" if number == round(number) else f"{number:.4g}"
+            words.append(with_minus(text) + _after(unit))
     if grid.calibrated:
-        position = np.round(grid.to_patient(np.array(index, dtype=float)), 1) + 0.0  # no -0.0
-        x, y, z = position.tolist()
-        words.append(f"x {x:.1f}, y {y:.1f}, z {z:.1f} mm")
+        position = grid.to_patient(np.array(index, dtype=float)).tolist()
+        x, y, z = (with_minus(f"{coordinate:.1f}") for coordinate in position)
+        words.append(f"x {x}, y {y}, z {z} mm")
     elif values is not None:
         words.append(f"row {index[1] + 1}, column {index[2] + 1}")
     return ", ".join(words)
@@ -353,7 +355,8 @@ def _describe_roi(
         return text
     mean, deviation = float(inside.mean()), float(inside.std(ddof=1)) if len(inside) > 1 else 0.0
     ends = f"{inside.min():.6g} to {inside.max():.6g}{unit}"
-    return f"{text}, mean {mean:.1f}{unit}, SD {deviation:.1f}, {ends}, {len(inside):,} voxels"
+    of_values = with_minus(f"mean {mean:.1f}{unit}, SD {deviation:.1f}, {ends}")
+    return f"{text}, {of_values}, {len(inside):,} voxels"
 
 
 def values_in_ellipse(

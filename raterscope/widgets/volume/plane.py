@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.text import with_minus
 
 Index = tuple[int, int, int]
 Box = tuple[float, float, float, float]
@@ -451,4 +452,4 @@ def _sample(values: NDArray[np.generic]) -> NDArray[np.float64]:
 def in_words(centre: float, width: float) -> str:
     """Format a window: "W 400 L 40", with the digits that its width needs."""
     digits = max(0, min(4, 1 - int(np.floor(np.log10(max(width, 1e-9))))))
-    return f"W {width:.{digits}f} L {centre + 0.0:.{digits}f}"
+    return f"W {width:.{digits}f} L {with_minus(f'{centre:.{digits}f}')}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt, QThreadPool, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPainterPath, QPolygonF
 
+from raterscope.text import with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.colour_maps import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.hints import paint_chip_ground
@@ -57,7 +58,9 @@ class HeatMap:
     @property
     def ends(self) -> tuple[str, str]:
         """The two ends of the colour scale as text."""
-        low, high = (f"{end:,.0f}" if abs(end) >= 1000 else f"{end:.3g}" for end in (self.low, self.high))
+        low, high = (
+            with_minus(f"{end:,.0f}" if abs(end) >= 1000 else f"{end:.3g}") for end in (self.low, self.high)
+        )
         return low, high
 
     @property

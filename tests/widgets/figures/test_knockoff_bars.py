@@ -104,7 +104,7 @@ def test_the_statistic_of_one_draw_is_shown_on_demand(bars, qtbot):
     qtbot.keyClick(bars.draw, Qt.Key.Key_Up)
     assert bars.figure.text_of((0, 0)) == "ann: W 8.00 in draw 2, flagged"
     losers = [bars.figure.text_of((0, point)) for point in (2, 3)]
-    assert "eve: W -0.50 in draw 2, the knockoff won" in losers
+    assert "eve: W −0.50 in draw 2, the knockoff won" in losers
     bars.show_statistics(view())  # draw and mode stay
     assert bars.figure.text_of((0, 0)) == "ann: W 8.00 in draw 2, flagged"
 

@@ -60,9 +60,9 @@ def test_the_bias_is_reported_with_its_interval_its_side_and_no_more_digits_than
         "ANNOTATOR",
         "obs_12",
         "leaning, flagged",
-        "-0.42",
+        "−0.42",
         "bias (prefers right)",
-        "-0.55 to -0.29, 95 %",
+        "−0.55 to −0.29, 95 %",
     } <= {*visible_labels(panel)}
     panel.show_annotator(view(bias=0.02, low=-0.08, high=0.12))
     assert {"0.02", "bias (either side)"} <= {*visible_labels(panel)}
@@ -113,7 +113,7 @@ def test_what_is_not_known_is_not_stated(panel):
 def test_the_number_has_the_colour_of_how_the_annotator_stands(panel, more, state, tone):
     panel.show_annotator(view(**more))
     assert state in visible_labels(panel)
-    number = next(label for label in panel.findChildren(QLabel) if label.text() == "-0.42")
+    number = next(label for label in panel.findChildren(QLabel) if label.text() == "−0.42")
     assert number.property("role") == tone
 
 
@@ -139,7 +139,7 @@ def test_a_window_of_answers_is_pointed_at_stated_and_chosen(panel, qtbot):
     panel.over_time.show_course(course())
     figure, chosen = panel.over_time.figure, []
     panel.over_time.chosen.connect(chosen.append)
-    assert figure.text_of((0, 5)) == "answers 301 to 360: bias -0.50 (-0.60 to -0.40)"
+    assert figure.text_of((0, 5)) == "answers 301 to 360: bias −0.50 (−0.60 to −0.40)"
     qtbot.mouseClick(figure, LEFT, pos=QPoint(figure.width() - 8, 30))
     qtbot.keyClick(figure, Qt.Key.Key_Left)
     qtbot.keyClick(figure, Qt.Key.Key_Return)

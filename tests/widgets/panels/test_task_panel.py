@@ -52,8 +52,8 @@ def test_the_deciding_number_is_the_largest_text(panel):
 def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
     panel.show_task(view())
     assert accessible_texts(panel.votes) == [
-        "w-0005, answered supernova, against the model, weight -2.5 (log-odds)",
-        "<b>w-7</b>, answered supernova, against the model, weight -1.2 (log-odds), 2 Jan 12:04",
+        "w-0005, answered supernova, against the model, weight −2.5 (log-odds)",
+        "<b>w-7</b>, answered supernova, against the model, weight −1.2 (log-odds), 2 Jan 12:04",
         "w-0001, answered not, weight +2.9 (log-odds)",
         "w-0412, answered not, weight +0.4 (log-odds)",
     ]

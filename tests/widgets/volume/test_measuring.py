@@ -39,7 +39,8 @@ def test_an_ellipse_holds_the_voxels_whose_centres_are_inside(name):
     inside = values_in_ellipse(ellipse, plane, plane.cut(values, 7))
     assert sorted(inside.tolist()) == sorted(expected)
     written = words(Measurement(name, 7, "roi", ellipse), values)
-    assert written.startswith(f"{np.pi * 11 * 9:.1f} mm², mean {np.mean(expected):.1f} HU")
+    mean = f"{np.mean(expected):.1f}".replace("-", "−")
+    assert written.startswith(f"{np.pi * 11 * 9:.1f} mm², mean {mean} HU")
     assert f"SD {np.std(expected, ddof=1):.1f}" in written
     assert written.endswith(f"{len(expected)} voxels")
 

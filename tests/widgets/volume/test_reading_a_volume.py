@@ -23,10 +23,10 @@ def test_value_and_position_under_the_pointer_are_those_of_the_voxel(view, qtbot
     x, y = axial.viewport.to_screen(*axial.plane.position_of(index))
     qtbot.mouseMove(axial, QPoint(round(x), round(y)))
     left, back, head = GRID.to_patient(np.array(index, dtype=float))
-    expected = f"{values[index]} HU, x {left:.1f}, y {back:.1f}, z {head:.1f} mm"
+    expected = f"{values[index]} HU, x {left:.1f}, y {back:.1f}, z {head:.1f} mm".replace("-", "−")
     qtbot.waitUntil(lambda: view._scene.readout == expected)
     axial.hovered.emit(None)
-    assert view._scene.readout.startswith(f"{values[view.crosshair]} HU")
+    assert view._scene.readout.startswith(f"{values[view.crosshair]} HU".replace("-", "−"))
     assert view._scene.readout in view.accessibleDescription()
 
 
@@ -37,7 +37,7 @@ def test_the_wheel_shows_the_value_under_the_mouse_on_the_new_slice(view):
     place = screen(axial, (0, 21, 33))
     turn(axial, 1, at=(place.x(), place.y()))
     assert view.crosshair == (11, 30, 40)
-    assert view._scene.readout.startswith(f"{values[11, 21, 33]} HU")
+    assert view._scene.readout.startswith(f"{values[11, 21, 33]} HU".replace("-", "−"))
 
 
 def test_the_origin_of_the_patient_is_no_negative_zero():

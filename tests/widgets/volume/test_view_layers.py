@@ -300,7 +300,7 @@ def test_a_long_caption_is_broken_to_the_width_of_a_view(qtbot):
 
 def test_numbers_of_a_slice_and_a_position_are_not_broken(qapp):
     metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))
-    narrow = metrics.horizontalAdvance("x -21.0, y -49.5,") + 1
+    narrow = metrics.horizontalAdvance("x −21.0, y −49.5,") + 1
     assert _broken("SAGITTAL 214 / 512", metrics, narrow) == ["SAGITTAL", "214 / 512"]
-    rows = _broken("-494 HU, x -21.0, y -49.5, z 6.5 mm", metrics, narrow)
-    assert rows[-2:] == ["x -21.0, y -49.5,", "z 6.5 mm"]
+    rows = _broken("−494 HU, x −21.0, y −49.5, z 6.5 mm", metrics, narrow)
+    assert rows[-2:] == ["x −21.0, y −49.5,", "z 6.5 mm"]

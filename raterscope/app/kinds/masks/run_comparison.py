@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks
 from raterscope.app.study.records import MaskRecord
-from raterscope.text import figure
+from raterscope.text import figure, with_minus
 
 _LOW, _HIGH = 5, 95
 """Percentiles of the cases at the bounds of a figure's interval."""
@@ -211,7 +211,7 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
 def signed(value: float, digits: int) -> str:
     """Format a difference with its sign; 0 has none."""
     text = f"{value:+,.{digits}f}"
-    return text if text.strip("+-0.,") else text[1:]
+    return with_minus(text) if text.strip("+-0.,") else text[1:]
 
 
 def _against(

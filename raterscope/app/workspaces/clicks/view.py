@@ -13,7 +13,7 @@ from raterscope.app.review import Decision, is_bookmarked
 from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, describe_sources, explain_weights
-from raterscope.text import counted
+from raterscope.text import counted, with_minus
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.class_bars import ClassBar, keys_of
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, VoterLine
@@ -181,7 +181,8 @@ def length(pixels: float, pixel_size: float | None) -> str:
 def place_in_words(x: float, y: float, pixel_size: float | None) -> str:
     """Format a position: "x 104.0, y 58.5 px"; also in micrometres if the pixel size is known."""
     text = f"x {x:.1f}, y {y:.1f} px"
-    return text if pixel_size is None else f"{text} ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
+    text += "" if pixel_size is None else f" ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
+    return with_minus(text)
 
 
 def status(scene: Scene, spots: Sequence[Spot]) -> str:

@@ -30,7 +30,7 @@ from raterscope.app.workspaces.labels.scene import (
     triangles_now,
 )
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
-from raterscope.text import percent
+from raterscope.text import percent, with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_plots import ParticipationBars
 from raterscope.widgets.figures.figure_panel import ModeSwitch
@@ -193,7 +193,7 @@ def show_cards(
     classes, outputs = order or (np.arange(len(scene.classes)), np.arange(len(scene.labels.outputs)))
     words = [
         _in_words((groups.basis, communities.method)),
-        f"modularity {communities.modularity:z.2f}",
+        f"modularity {with_minus(f'{communities.modularity:.2f}')}",
         *notices,
     ]
     cards.show_communities(

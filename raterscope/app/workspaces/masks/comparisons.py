@@ -47,7 +47,7 @@ from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of
 from raterscope.app.workspaces.masks.screen import MAPS, MasksCore, MasksPart
 from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import BoxView, box_chart
-from raterscope.text import UNKNOWN, counted, duration
+from raterscope.text import UNKNOWN, counted, duration, with_minus
 from raterscope.widgets.divider import Side
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.panels.task_panel import PROGRAM
@@ -246,7 +246,7 @@ def _measures(methods: ComparedMethods) -> tuple[Measure, ...]:
 
 
 def _integer(value: float, _low: float, _high: float) -> str:
-    return f"{value:,.0f}".replace("-", "−") if math.isfinite(value) else UNKNOWN
+    return with_minus(f"{value:,.0f}") if math.isfinite(value) else UNKNOWN
 
 
 def _seconds(value: float, _low: float, _high: float) -> str:

@@ -275,7 +275,8 @@ class CaseSummary:
     @property
     def counts(self) -> Mapping[str, int]:
         """Numbers for the filters of the queue."""
-        return {"comments": self.comments, "bookmarks": self.bookmarks}
+        decided = self.regions - self.disputed
+        return {"decided": decided, "comments": self.comments, "bookmarks": self.bookmarks}
 
     @property
     def done(self) -> bool:

@@ -413,8 +413,8 @@ def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None
     return HeatMap(values, calibration.origin, 0.0, 1.0, "probability", text), reason
 
 
-def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> str:
-    """Describe the case and the run on screen for the status line."""
+def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion] | None) -> str:
+    """Describe the case and the run on screen for the status line; regions are None while hidden."""
     words = [scene.image.name]
     if len(scene.structures) > 1:
         words.append(structure)
@@ -435,10 +435,11 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
     logged = scene.run.log.get("images", ())
     case: dict[str, Any] = next((case for case in logged if case.get("image") == scene.image.name), {})
     words.append(f"{method}, {case.get('seconds', scene.run.seconds):.1f} s")
-    disputed = sum(region.unsettled for region in regions)
-    words.append(
-        f"{disputed} of {counted(len(regions), 'region')} disputed" if regions else "nothing disputed"
-    )
+    if regions is not None:
+        disputed = sum(region.unsettled for region in regions)
+        words.append(
+            f"{disputed} of {counted(len(regions), 'region')} disputed" if regions else "nothing disputed"
+        )
     return "  |  ".join(words)
 
 

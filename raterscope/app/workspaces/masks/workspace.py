@@ -75,7 +75,7 @@ class MasksWorkspace(MasksScreen):
             tip="A decision matters where the consensus of a region is wrong with a probability of "
             f"{MATTERS:g} or more: the mean over its voxels, by the map of the true outline.",
         )
-        self.session.blind_changed.connect(self.queue.set_covered)
+        self.session.blind_changed.connect(self.review_queue.set_covered)
         self.navigation = ItemNavigation(
             document, jobs, core.runs, "a case", read_scene, self.review_queue, self.loader, self.canvas
         )
@@ -320,8 +320,8 @@ class MasksWorkspace(MasksScreen):
 
     def _on_regions(self) -> None:
         session = self.session
-        text = view.status(session.scene, session.part, self.reviewing.regions) if session.shown else ""
-        self.status_changed.emit(text)
+        regions = None if session.covered else self.reviewing.regions
+        self.status_changed.emit(view.status(session.scene, session.part, regions) if session.shown else "")
 
     def _on_selected(self, region: DisputedRegion | None) -> None:
         self._show_region(region)

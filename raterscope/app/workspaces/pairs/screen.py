@@ -28,7 +28,7 @@ from raterscope.app.workspaces.layout import split_widgets
 from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
 from raterscope.app.workspaces.screen import WorkspaceCore, WorkspacePart, WorkspaceScreen
 from raterscope.app.workspaces.task_pictures import ContentTab, load_picture
-from raterscope.text import counted
+from raterscope.text import counted, with_minus
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.position_bias import KnockoffBars, SideCounts
 from raterscope.widgets.figures.ranking_shift import RankingShift
@@ -57,7 +57,7 @@ NOTHING = (
 
 
 def _tau(value: float, _low: float, _high: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else "–"
+    return with_minus(f"{value:.3f}") if np.isfinite(value) else "–"
 
 
 def _many(value: float, _low: float, _high: float) -> str:

@@ -16,7 +16,7 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import BiasEvidence, Evidence, OverTime, Side
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Match, Ranking, Scene
-from raterscope.text import counted, percent
+from raterscope.text import counted, percent, with_minus
 from raterscope.widgets.figures.bias_path import PathView
 from raterscope.widgets.figures.position_bias import OverTimeView, RateCut, SidesView, StatisticsView
 from raterscope.widgets.figures.ranking_painter import RankingView
@@ -270,7 +270,8 @@ def ranking_rows(scene: Scene, analysis: Analysis, ranking: Ranking | None) -> R
 def interval_text(value: float, low: float, high: float) -> str:
     """Return a score with its interval."""
     known = math.isfinite(low) and math.isfinite(high)
-    return f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if known else "")
+    score, lowest, highest = (with_minus(f"{number:.2f}") for number in (value, low, high))
+    return score + (f" ({lowest} to {highest})" if known else "")
 
 
 def share_text(value: float, low: float, high: float) -> str:

@@ -61,7 +61,9 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     assert not workspace.table.model.rows
     assert not workspace.matrix.filled
     assert workspace.raters.current is None
-    assert queue_words(fused_masks) == ["results hidden", "results hidden, done"]
+    assert queue_words(fused_masks) == ["results hidden", "results hidden"]
+    assert workspace.queue.progress == (0.0, ("Case 1 of 2: 0 decided",))
+    assert "disputed" not in fused_masks.status.text.text()
     assert not workspace.region_panel._sentence.isVisible()
     assert workspace.region_panel._header.text()[0] == "Region 1"
     key(fused_masks, qtbot, Qt.Key.Key_D)
@@ -74,6 +76,7 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     assert seen(fused_masks) == {*READERS, "the consensus"}
     assert shown.heat is not None
     assert not any("hidden" in words for words in queue_words(fused_masks))
+    assert "1 of 1 region disputed" in fused_masks.status.text.text()
     assert [row.name for row in workspace.table.model.rows] == list(READERS)
 
 

@@ -530,7 +530,7 @@ def _cell(box: MethodBox, figure: str) -> str:
     text = write(middle)
     if len(box.values) > 1 and figure != "seconds":
         text += f" ({write(low)} to {write(high)})"
-    return text.replace("-", "\N{MINUS SIGN}")
+    return text
 
 
 def _picture(

@@ -262,7 +262,7 @@ def _bias(value: float) -> str:
 
 
 def _finely(value: float, sign: str = "") -> str:
-    return NONE if math.isnan(value) else small_figure(value, sign).replace("-", "\N{MINUS SIGN}")
+    return NONE if math.isnan(value) else small_figure(value, sign)
 
 
 def _dof(value: float) -> str:

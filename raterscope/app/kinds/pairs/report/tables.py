@@ -446,7 +446,7 @@ def _bias(question: ComparedQuestion, k: int) -> str:
 def _score(value: float, low: float, high: float) -> str:
     if not np.isfinite(value):
         return NONE
-    return estimate(float(value), float(low), float(high)).replace("-", "\N{MINUS SIGN}")
+    return estimate(float(value), float(low), float(high))
 
 
 def _behaviour(question: ComparedQuestion, k: int) -> str:
