@@ -9,7 +9,7 @@ import io
 import itertools
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +23,9 @@ LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
 _ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 32 << 20, 50
 LONGEST_CELL = LONGEST_LINE = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
+_NUMBER_CELL = re.compile(r"(^|[,;\t|])\s*[-+]?\d+([.,]\d*)?\s*([,;\t|\r\n]|$)")
+_SAMPLED = 50
+"""Number of lines by which the delimiter is detected."""
 BATCH = 10_000
 _GZIP = b"\x1f\x8b"
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".7z", ".rar")
@@ -155,7 +158,9 @@ def detect_delimiter(text: str, path: Path) -> tuple[str, int]:
     declared = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
     if declared:
         return declared.group(1), 1
-    head = list(itertools.islice(io.StringIO(text[:200_000], newline=""), 50))
+    lines = list(itertools.islice(io.StringIO(text[:200_000], newline=""), 20 * _SAMPLED))
+    skip = count_comments(lines)
+    head = lines[skip : skip + _SAMPLED]
     if len(head) > 1 and not head[-1].endswith(("\n", "\r")):
         head.pop()
     best, score = ",", (0, 0)
@@ -167,7 +172,24 @@ def detect_delimiter(text: str, path: Path) -> tuple[str, int]:
         same = sum(width == widths[0] for width in widths) if widths and widths[0] > 1 else 0
         if (same, widths[0] if widths else 0) > score:
             best, score = delimiter, (same, widths[0])
-    return best, 0
+    return best, skip
+
+
+def count_comments(lines: Sequence[str]) -> int:
+    """Count the lines above the header that begin with "#" or are blank below such a line.
+
+    A last line such as "#x,y" is the header; so is "# x,y" above numbers, as NumPy writes it.
+    """
+    if not lines or not lines[0].startswith("#"):
+        return 0
+    first = next((at for at, line in enumerate(lines) if line.strip() and line[0] != "#"), len(lines))
+    last = next(at for at in range(first - 1, -1, -1) if lines[at].startswith("#"))
+    if first < len(lines):
+        is_close = lines[last][1:2].strip() != "" or re.search(_NUMBER_CELL, lines[first]) is not None
+        widths = [(lines[last].count(mark), lines[first].count(mark)) for mark in _DELIMITERS]
+        if is_close and any(width == other > 0 for width, other in widths):
+            return last
+    return first
 
 
 def split_rows(
@@ -177,19 +199,19 @@ def split_rows(
 
     Empty rows are skipped. Batches are faster than all rows of a file at once.
     """
-    reader = csv.reader(_within_bounds(stream), delimiter=delimiter)
+    reader = csv.reader(_within_bounds(itertools.islice(stream, skip, None)), delimiter=delimiter)
     rows: list[list[str]] = []
     lines: list[int] = []
-    begin = 1
+    begin = skip + 1
     try:
         for row in reader:
-            if row and begin > skip:
+            if row:
                 rows.append(row)
                 lines.append(begin)
                 if len(rows) == BATCH:
                     yield rows, lines
                     rows, lines = [], []
-            begin = reader.line_num + 1
+            begin = skip + reader.line_num + 1
     except csv.Error:
         problem = "the line is too long for a table, or a quote in it is never closed"
         raise InputError(problem, file=path, line=begin) from None

@@ -8,6 +8,7 @@ Apache Software Foundation, "Apache Parquet", https://parquet.apache.org/docs/fi
 from __future__ import annotations
 
 import io
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -75,7 +76,9 @@ def _text_head(path: Path, data: bytes) -> Head:
         rows, lines = rows[:-1], lines[:-1]
     names = dialects.header_cells(rows[0] if rows else [], path)
     headed = is_headed(names)
+    above = itertools.islice(io.StringIO(text, newline=""), skip)
     plainly = lines[0] == skip + 1 and len(rows[0]) == len(names)
+    plainly = plainly and all(line.strip() and '"' not in line for line in above)
     rows, lines = dialects.fit_width(rows[headed:_ROWS], lines[headed:_ROWS], len(names), [])
     header = dialects.unique_names(names if headed else [""] * len(names))
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)

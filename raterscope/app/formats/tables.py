@@ -393,22 +393,38 @@ def refuse_missing(table: Table, column: str, rows: Iterable[int], faults: Fault
         faults.add([row], column, f"{words}; expected a position in pixels")
 
 
+NO_NAMES = ("nan", "NaN", "<NA>", "NaT")
+"""Texts that pandas writes for a missing value, which are neither names nor labels."""
+
+_WHOLE = re.compile(r"-?\d+\.0", re.ASCII)
+
+
+def without_decimals(names: list[str]) -> list[str]:
+    """Return 12 for 12.0 if all names are so, as pandas writes whole numbers beside a missing one."""
+    if all(_WHOLE.fullmatch(name) for name in names if name):
+        return [name.removesuffix(".0") for name in names]
+    return names
+
+
 def read_names(table: Table, column: str, faults: Faults) -> Sequence[str]:
     """Read a column of names; an empty or too long name is a problem.
 
-    An apostrophe that `output_files.escape_formula` put before a name is removed.
+    An apostrophe that `output_files.escape_formula` put before a name is removed, and the decimals of whole
+    numbers.
     """
     cells = table.column(column)
     coded = cells if isinstance(cells, Coded) else None
     names = [cell.strip() for cell in (cells if coded is None else coded.names)]
     if any(name.startswith("'") for name in names):
         names = [re.sub(r"^'(?='*[=+\-@])", "", name) for name in names]
+    names = without_decimals(names)
     if coded is not None:
         coded = coded.renamed(names)
         names = coded.names
     too_long = f"is longer than {LONGEST_NAME} letters; expected a name"
     for bad, problem in (
         ([not name for name in names], "is empty; expected a name"),
+        ([name in NO_NAMES for name in names], '"{cell}" is no name, but a missing value'),
         ([len(name) > LONGEST_NAME for name in names], too_long),
     ):
         rows = itertools.compress(itertools.count(), bad) if coded is None else coded.rows_with(bad)

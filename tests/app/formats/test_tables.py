@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, dialects, read
+from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, dialects, read, table_files
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.output_files import write_table
 
@@ -73,6 +73,46 @@ def test_any_delimiter(file: Path, delimiter: str) -> None:
 
 def test_a_delimiter_that_the_first_line_names(file: Path) -> None:
     assert rows(read_clicks(written(file, "sep=;\n" + PLAIN.replace(",", ";")))) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "above",
+    ['# "made" by a tool, 3.2\n# a, b, c, d\n', "# export\n\n\n", "# a\n#annotator", "# annotator"],
+)
+@pytest.mark.parametrize("long", [0, 1 << 40])
+def test_comments_above_the_header_are_skipped(
+    file: Path, monkeypatch: pytest.MonkeyPatch, above: str, long: int
+) -> None:
+    monkeypatch.setattr(table_files, "LONG", long)
+    text = above + PLAIN.removeprefix("annotator") if above.endswith("annotator") else above + PLAIN
+    assert rows(read_clicks(written(file, text))) == EXPECTED
+    with pytest.raises(InputError) as caught:
+        read_clicks(written(file, text + "ann,a.png,1,here\n"))
+    assert caught.value.line == text.count("\n") + 1
+    votes = "task,annotator,label\nt1,ann,cat\nt2,bob,dog\n"
+    if not above.endswith("annotator"):
+        (table,) = read_labels(written(file, above + votes))
+        assert (table.tasks, table.annotators) == (("t1", "t2"), ("ann", "bob"))
+
+
+def test_whole_numbers_with_decimals_are_the_names_without(file: Path) -> None:
+    clicks = "annotator,image,x,y\n{},7,1,2\n3.0,7,1,2\n"
+    assert read_clicks(written(file, clicks.format("12.0"))).annotators == ("12", "3")
+    assert read_clicks(written(file, clicks.format("12.5"))).annotators == ("12.5", "3.0")
+    (table,) = read_labels(written(file, "annotator,task,label\n12.0,1.0,cat\n007.0,2.0,dog\n"))
+    assert (table.annotators, table.tasks) == (("12", "007"), ("1", "2"))
+
+
+@pytest.mark.parametrize("missing", ["nan", "NaN", "<NA>"])
+def test_a_missing_value_is_neither_a_name_nor_a_label(file: Path, missing: str) -> None:
+    words = rf'line 3, field annotator: "{missing}" is no name, but a missing value'
+    with pytest.raises(InputError, match=words):
+        read_clicks(written(file, f"annotator,image,x,y\nann,a,1,2\n{missing},a,1,2\n"))
+    with pytest.raises(InputError, match=words):
+        read_labels(written(file, f"annotator,task,label\nann,a,cat\n{missing},a,dog\n"))
+    (table,) = read_labels(written(file, f"annotator,task,label\nann,a,cat\nbob,a,{missing}\nann,b,none\n"))
+    assert table.outputs == ("cat", "none")
+    assert "1 row skipped: no label." in table.notices
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "quoted"])

@@ -21,6 +21,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats.dialects import (
+    count_comments,
     decode_text,
     detect_delimiter,
     fit_width,
@@ -225,6 +226,9 @@ def read_header(lines: Sequence[str], path: Path, codec: str, ended: bool) -> He
     """
     first = next((index for index, line in enumerate(lines) if line.strip("\r\n")), None)
     if first is None:
+        return None
+    first += count_comments(lines[first:])
+    if first == len(lines):
         return None
     delimiter, skip = detect_delimiter(lines[first], path)
     begin = first + skip

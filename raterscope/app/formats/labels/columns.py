@@ -42,6 +42,7 @@ from raterscope.app.formats.tables import (
     repeated_header_notice,
     scale_of,
     seconds_of,
+    without_decimals,
 )
 
 _SLICE = 50_000
@@ -152,6 +153,10 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
         }
         for name, step in steps_of(part(watch, 0.7, 1.0), list(unified)):
             result.coded[name] = _number_names(unified.pop(name), name, beside, step)
+    for name in ("annotator", "task"):
+        if name in result.coded:
+            coded = result.coded[name]
+            result.coded[name] = coded.renamed(without_decimals(coded.names))
     if "time" in column:
         result.time, result.no_time = times.seconds(), times.no_time
     if "read" in result.coded:

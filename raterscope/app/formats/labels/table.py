@@ -45,6 +45,7 @@ from raterscope.app.formats.tables import (
     COLUMN_NAMES,
     CORNERS,
     LONGEST_NAME,
+    NO_NAMES,
     Coded,
     Faults,
     Table,
@@ -122,6 +123,9 @@ def find_filled_rows(
     for name, coded in columns.coded.items():
         if name in needed:
             refuse_rows(columns, column[name], empty[name] & filled, "is empty; expected a name")
+            for text in NO_NAMES:
+                problem = f'"{text}" is no name, but a missing value'
+                refuse_rows(columns, column[name], rows_with(coded, text) & filled, problem)
         if max(map(len, coded.names), default=0) > LONGEST_NAME:
             too_long = [at for at, text in enumerate(coded.names) if len(text) > LONGEST_NAME]
             problem = f"is longer than {LONGEST_NAME} letters; expected a name"

@@ -23,7 +23,7 @@ from raterscope.algorithms.progress import Watch, no_check, parts_of, run_parts,
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.annotations import JOINT, Document, Remarks, join_choices
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels, group_by_name
-from raterscope.app.formats.tables import seconds_or_nan
+from raterscope.app.formats.tables import NO_NAMES, seconds_or_nan
 from raterscope.text import counted, natural
 
 _MAX_OUTPUTS = 1000
@@ -59,8 +59,8 @@ def order_outputs(
     """Sort answers by value if all are numbers, or by text; return outputs, indices and notices.
 
     Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
-    if all others are numbers. Otherwise an answer is its text without surrounding blanks. Raises `InputError`
-    for more than a thousand different answers that are not sets of tags.
+    if all others are numbers; NaN never is one. Otherwise an answer is its text without surrounding blanks.
+    Raises `InputError` for more than a thousand different answers that are not sets of tags.
 
     `answers`: the answers as written, possibly repeated. The second result is the index of each answer into
     the outputs, -1 for none.
@@ -70,7 +70,7 @@ def order_outputs(
     if words and all(_NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words):
         names, notices = _numbers(words)
     else:
-        names = {text: text for text in sorted({text for text in texts if text}, key=natural)}
+        names = {text: text for text in sorted({text for text in texts if text} - {*NO_NAMES}, key=natural)}
         notices = _case_notices(list(names))
     outputs = tuple(dict.fromkeys(names.values()))
     if len(outputs) > _MAX_OUTPUTS and not _have_common_tags(outputs):

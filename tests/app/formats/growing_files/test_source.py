@@ -53,6 +53,13 @@ def test_what_is_not_there_yet_is_waited_for(file: Path, follower: Follower) -> 
     assert follower.catch_up() == [BOB]
 
 
+def test_comments_above_the_header_are_skipped(file: Path, follower: Follower) -> None:
+    grow(file, "# tool 3.2\n")
+    assert follower.catch_up() == []
+    grow(file, "# of today\n" + HEADER + "ann,a.png,1,2\n")
+    assert follower.catch_up() == [ANN]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "row"),
     [
