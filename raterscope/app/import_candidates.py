@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.ambiguous_files import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
 from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats import is_named_truth
+from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
@@ -76,6 +78,8 @@ class ImportCandidates:
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
     excluded: frozenset[Path] = frozenset()  # files of folders that are not read
     sources: Sources = field(default_factory=Sources)  # the parsed files of annotations
+    # by COCO id: names of images; empty if files disagree
+    coco_images: dict[str, str] = field(default_factory=dict)
     _files: set[Path] = field(default_factory=set)
 
     def put_other(self, path: Path) -> bool:
@@ -123,12 +127,22 @@ class ImportCandidates:
     def put_points(self, path: Path) -> bool:
         """Add a file of points if it contains any; return whether it is not a file of masks."""
         points = has_points(self.sources.open(path))
+        self._note_images(path)
         if points == "nothing":
             self.bare.append(path)
         elif points is not None or path.suffix.casefold() == ".geojson":
             self.points.append(path)
             return points != "beside"
         return points == "nothing"
+
+    def _note_images(self, path: Path) -> None:
+        """Note the ids of images that a COCO file lists, by which results name them."""
+        with suppress(InputError):
+            document = self.sources.open(path).document() if path.suffix.casefold() == ".json" else None
+            if isinstance(document, CocoDocument):
+                for number, name in document.image_names().items():
+                    if self.coco_images.setdefault(number, name) != name:
+                        self.coco_images[number] = ""
 
     def add(self, settled: Resolved) -> None:
         """Add the files whose type was ambiguous."""
@@ -184,7 +198,12 @@ def classify_files(
     if reports and not _count(candidates):
         raise reports[0]
     candidates.notices += [f"Skipped: {str(error).rstrip('.')}." for error in reports]
-    (candidates.points if candidates.points else candidates.masks).extend(candidates.bare)
+    bare = candidates.bare
+    if any(path.suffix.casefold() == ".json" for path in candidates.tables):  # results of listed images
+        bare = [
+            path for path in bare if not isinstance(candidates.sources.open(path).document(), CocoDocument)
+        ]
+    (candidates.points if candidates.points else candidates.masks).extend(bare)
     return candidates
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.labels.votes import ABSENT_PRESENT
 from raterscope.app.formats.masks.terminology import tg263_name
 from raterscope.app.formats.records import (
@@ -113,8 +113,8 @@ def mark_programs(readings: Readings, names: Collection[str], annotators: Collec
     """Return readings with more annotators that are programs. Raises `InputError` for an unknown name."""
     unknown = next((name for name in names if name not in annotators), None)
     if unknown is not None:
-        known = ", ".join(plain(name, 30) for name in list(annotators)[:8]) or "none"
-        raise InputError(f"there is no annotator {plain(unknown)}; expected one of {known}")
+        known = f"expected one of {plain_names(annotators, 8, 30)}" if annotators else "the files name none"
+        raise InputError(f"there is no annotator {plain(unknown)}; {known}")
     return replace(readings, programs=readings.programs.union(names))
 
 

@@ -15,7 +15,7 @@ from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
-from raterscope.app.formats.points.tables import PixelSizes, unknown_sizes
+from raterscope.app.formats.points.tables import PixelSizes, name_by_ids, unknown_sizes
 from raterscope.app.formats.records import (
     LabelFile,
     LabelTable,
@@ -109,6 +109,7 @@ class Readings:
     skipped: tuple[InputError, ...] = ()  # errors of files that were skipped
     layouts: tuple[TableLayout, ...] = ()
     programs: frozenset[str] = frozenset()
+    coco_images: Mapping[str, str] = field(default_factory=dict)  # by COCO id: names of images
 
 
 def read_files(
@@ -212,7 +213,8 @@ def read_files(
         truth=kind == "truth", detections="clicks" if kind == "clicks" else "ask" if asks else "truth",
     )  # fmt: skip
     clicks += [table for table in tables if isinstance(table, ClickTable)]
-    truths += [table for table in tables if isinstance(table, PointTable)]
+    named = [name_by_ids(table, candidates.coco_images) for table in tables if isinstance(table, PointTable)]
+    truths += named
     return Readings(
         images=images,
         # A table without clicks contains the sizes of images, which tables of clicks may need.
@@ -227,6 +229,7 @@ def read_files(
         others=others,
         attributed=tuple(attributed),
         programs=_programs_among(labels),
+        coco_images=candidates.coco_images,
         layouts=(*layouts, *more_layouts),
         notices=(
             *candidates.notices,
@@ -462,7 +465,15 @@ def _store(
     readings: Readings, placement: Placement, study: Study, watch: Watch, extent: tuple[float, float] | None
 ) -> list[str]:
     sentences = []
-    tables: tuple[ClickTable | PointTable, ...] = (*readings.clicks, *readings.truths)
+    known = study.settings.coco_images
+    truths = [name_by_ids(table, known) for table in readings.truths]
+    tables: tuple[ClickTable | PointTable, ...] = (*readings.clicks, *truths)
+    new_ids = {
+        number: name if known.get(number, name) == name else ""
+        for number, name in readings.coco_images.items()
+    }
+    if new_ids:
+        study.settings.coco_images = {**known, **new_ids}
     share = 0.5 if tables or readings.masks or readings.labels or readings.pairs else 1.0
     entries: list[ImageEntry] = []
     before = {entry.id for entry in study.images() if entry.path is not None}

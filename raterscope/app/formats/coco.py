@@ -172,6 +172,10 @@ class CocoDocument(Document):
         """List the images."""
         return tuple(self._items.values())
 
+    def image_names(self) -> dict[str, str]:
+        """Return the file name of each image by its id, as text."""
+        return {str(number): item.name for number, item in self._items.items()}
+
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield each object as a separate set, then the categories by annotator and image.
 

@@ -72,6 +72,7 @@ class PointTable:
     # indices of images whose ground truth is complete, even if empty; those with positions may be missing
     searched: frozenset[int] = frozenset()
     score: FloatArray | None = None  # (N,): of detections of a program, which are not ground truth
+    is_numbered: bool = False  # whether images are named by their ids in a COCO file
 
     def __len__(self) -> int:
         return len(self.x)

@@ -84,6 +84,8 @@ def assign_images(
                 "is not among the study's images, and its size is unknown; expected the image too, or a "
                 "table with the columns image, width and height"
             )
+            if isinstance(table, PointTable) and table.is_numbered:
+                reason = "is the id of an image; import the COCO file that lists the images, too or before"
         raise StudyError(
             f'"{plain(name)}"{more} {reason}',
             file=table.path,

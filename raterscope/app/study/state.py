@@ -297,6 +297,8 @@ class StudySettings:
     """Measured quality of images."""
     subjects = Setting[Mapping[str, str]](dict[str, str], {})
     """Subjects of Zooniverse by the name of the image or task; empty for other imports."""
+    coco_images = Setting[Mapping[str, str]](dict[str, str], {})
+    """Names of images by their ids in imported COCO files; empty if files disagree."""
     last_import = Setting[LastImport | None](LastImport | None, None, renewable=True)
     """What the last import added; None if it was undone."""
     imported_files = Setting[Mapping[str, ImportedFile]](dict[str, ImportedFile], {}, renewable=True)

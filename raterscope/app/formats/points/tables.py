@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -256,8 +256,11 @@ class ScoresDocument(Document):
 
 
 def may_hold_scores(text: bytes) -> bool:
-    """Return whether JSON may be COCO with scores; detections exported by this program have keypoints."""
-    return b'"score"' in text and b'"keypoints"' not in text
+    """Return whether JSON may be COCO with scores.
+
+    Detections exported by this program have keypoints, and are no list of results.
+    """
+    return b'"score"' in text and (b'"keypoints"' not in text or text.lstrip()[:1] == b"[")
 
 
 def recognize(content: Any) -> ScoresDocument | None:
@@ -306,6 +309,11 @@ def read_coco_scores(path: Path, content: Any) -> PointTable:
             raise InputError("names no image", file=path, field=f"{field}.image_id")
         if position is None:
             text = "has no position; expected a bbox of four numbers, or a keypoint"
+            if entry.get("segmentation"):
+                text = (
+                    "has a segment and no bbox; add one, or write the segments above your threshold as "
+                    "annotations of a COCO file with images, without score, to import them as masks"
+                )
             raise InputError(text, file=path, field=f"{field}.bbox")
         if not is_number(entry["score"]):
             raise InputError(
@@ -322,8 +330,16 @@ def read_coco_scores(path: Path, content: Any) -> PointTable:
     return PointTable(
         path=path, images=tuple(images), image=np.array([index[row[0]] for row in rows], dtype=np.int64),
         x=numbers[:, 0], y=numbers[:, 1], extents=extents, searched=frozenset(index.values()),
-        score=numbers[:, 2],
+        score=numbers[:, 2], is_numbered=not pictures,
     )  # fmt: skip
+
+
+def name_by_ids(table: PointTable, names: Mapping[str, str]) -> PointTable:
+    """Name the images of COCO results by their ids; the table is unchanged if one has no name of its own."""
+    found = tuple(names.get(name, "") for name in table.images)
+    if not table.is_numbered or not all(found) or len(set(found)) < len(found):
+        return table
+    return replace(table, images=found, is_numbered=False)
 
 
 def _listed_images(path: Path, content: Any) -> dict[int | str, tuple[str, tuple[float, float] | None]]:
@@ -337,12 +353,14 @@ def _listed_images(path: Path, content: Any) -> dict[int | str, tuple[str, tuple
 
 
 def _centre_of(entry: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the centre of a box, otherwise the first keypoint."""
+    """Return the centre of a box, otherwise of the visible keypoints."""
     box, points = entry.get("bbox"), entry.get("keypoints")
     if isinstance(box, list) and len(box) == 4 and all(map(is_number, box)):
         position = (float(box[0] + box[2] / 2), float(box[1] + box[3] / 2))
-    elif isinstance(points, list) and len(points) >= 2 and all(map(is_number, points[:2])):
-        position = (float(points[0]), float(points[1]))
+    elif isinstance(points, list) and points and len(points) % 3 == 0 and all(map(is_number, points)):
+        triples = list(zip(points[::3], points[1::3], points[2::3], strict=True))
+        xs, ys, _ = zip(*([triple for triple in triples if triple[2]] or triples), strict=True)
+        position = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
     else:
         return None
     return position if max(map(abs, position)) <= FARTHEST else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -152,3 +153,39 @@ def test_programs_without_imported_scores_count_as_one(path, tmp_path):
         assert decision.verb == "person"
     assert run("export", path, "--what", "clicks", "-o", tmp_path / "clicks_out.csv") == 0
     assert {row["annotator"] for row in rows_of(tmp_path / "clicks_out.csv")} >= {"a", "b"}
+
+
+RESULTS = {
+    "boxes": {"bbox": [28, 36, 4, 8]},
+    "keypoints": {"keypoints": [20, 40, 2, 40, 40, 1, 0, 0, 0]},
+}
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("name", RESULTS)
+def test_coco_results_find_their_images_by_the_ids_of_a_coco_file(path, tmp_path, capsys, name, together):
+    listed = {"images": [{"id": 7, "file_name": "one.png"}, {"id": 9, "file_name": "two.png"}]}
+    marks = [{"image_id": 7, "category_id": 1, "keypoints": [30, 40, 2]}]
+    coco, results = tmp_path / "coco.json", tmp_path / "results.json"
+    coco.write_text(json.dumps(listed | {"annotations": [] if together else marks}))
+    results.write_text(json.dumps([{"image_id": 7, "category_id": 1, "score": 0.5, **RESULTS[name]}]))
+    assert run("import", path, results) == 1
+    assert '"7" is the id of an image; import the COCO file that lists the images' in capsys.readouterr().err
+    if together:
+        assert run("import", path, coco, results) == 0
+    else:
+        assert run("import", path, coco, "--kind", "truth") == 0
+        assert run("import", path, results) == 0
+    with Study.open(path) as study:
+        assert study.scores(study.images()[0].id).tolist() == [[30, 40, 0.5]]
+
+
+def test_ids_on_which_coco_files_disagree_name_no_image(path, tmp_path, capsys):
+    for name in ("one", "two"):
+        listed = {"images": [{"id": 7, "file_name": f"{name}.png"}]}
+        marks = [{"image_id": 7, "category_id": 1, "keypoints": [30, 40, 2]}]
+        (tmp_path / "coco.json").write_text(json.dumps(listed | {"annotations": marks}))
+        assert run("import", path, tmp_path / "coco.json", "--kind", "truth") == 0
+    (tmp_path / "r.json").write_text(json.dumps([{"image_id": 7, "bbox": [1, 2, 3, 4], "score": 0.5}]))
+    assert run("import", path, tmp_path / "r.json") == 1
+    assert "is the id of an image" in capsys.readouterr().err
