@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch
+from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch, small_code
 
 FAR = 8.0
 """Argument from which Stirling's series of log Gamma and of its derivative are exact to rounding."""
@@ -50,6 +50,68 @@ def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot:
         at = slot[task[v]]
         pair[at] = np.int64(annotator[v]) * outputs + label[v]
         slot[task[v]] = at + 1
+
+
+@compiled()
+def place_renumbered(
+    task: Array,
+    annotator: Array,
+    label: Array,
+    tasks: Array,
+    annotators: Array,
+    outputs: int,
+    slot: Array,
+    pair: Array,
+) -> None:
+    """Pack votes and sort them by task, with new numbers of tasks and annotators.
+
+    `task`, `annotator`, `label`, `outputs`, `pair`: as in `place_votes`.
+    `tasks`, `annotators`: (N,) and (K,) int64, new number of each task and annotator.
+    `slot`: (N,) int64, position of the next vote on each task by its new number; incremented.
+    """
+    for v in range(len(task)):
+        i = tasks[task[v]]
+        at = slot[i]
+        pair[at] = annotators[annotator[v]] * outputs + label[v]
+        slot[i] = at + 1
+
+
+@compiled()
+def sort_within_tasks(
+    first: int,
+    last: int,
+    start: Array,
+    longest: int,
+    outputs: int,
+    pair: Array,
+    task: Array,
+    annotator: Array,
+    label: Array,
+) -> None:
+    """Sort the votes on some tasks by annotator and output, and unpack them.
+
+    `first`, `last`: range of tasks.
+    `start`: (N + 1,) int64, the votes on task i are `start[i]` to `start[i + 1]`.
+    `longest`: tasks with more votes are already sorted.
+    `pair`: (V,) uint32, as in `place_votes`; sorted.
+    `task`, `annotator`, `label`: (V,) int32, int32 and int16, overwritten.
+    """
+    small_code()
+    divisor = np.uint32(outputs)
+    for i in range(first, last):
+        low, high = start[i], start[i + 1]
+        if high - low <= longest:
+            for v in range(low + 1, high):
+                own, at = pair[v], v
+                while at > low and pair[at - 1] > own:
+                    pair[at] = pair[at - 1]
+                    at -= 1
+                pair[at] = own
+        for v in range(low, high):
+            task[v] = i
+            voter = pair[v] // divisor
+            annotator[v] = voter
+            label[v] = pair[v] - voter * divisor
 
 
 @compiled()

@@ -15,10 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import LabelFusion, Labels, LabelSettings
-from raterscope.algorithms.progress import Watch, parts_of, silent, wrapping
+from raterscope.algorithms.progress import THREADS, Watch, no_check, parts_of, run_parts, silent, wrapping
 
 _VOTES = 1_000_000
 """Number of votes whose hashes are in memory at a time."""
+
+_COMPILED_FROM = 1_000_000
+"""Minimum number of votes for compiled code; for fewer, loading it takes longer."""
+
+_LONGEST = 32
+"""Maximum number of votes on a task that are sorted by insertion."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -46,8 +52,8 @@ def in_canonical_order(run: Method) -> Method:
         task, annotator, label = _sorted_votes(labels, number_of_task, number_of_annotator)
         ordered = replace(
             labels, task=task, annotator=annotator, label=label, time=None,
-            tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
-            annotators=tuple(labels.annotators[row] for row in annotators.tolist()),
+            tasks=tuple(map(labels.tasks.__getitem__, tasks.tolist())),
+            annotators=tuple(map(labels.annotators.__getitem__, annotators.tolist())),
             known=None if labels.known is None else labels.known[tasks],
             weights=None if labels.weights is None else labels.weights[annotators],
         )  # fmt: skip
@@ -99,6 +105,8 @@ def _sorted_votes(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]:
     """Return tasks, annotators and labels of the votes, sorted by new numbers of tasks and annotators."""
     many, outputs = max(len(annotator), 1), len(labels.outputs)
+    if len(labels) >= _COMPILED_FROM and many * outputs <= np.iinfo(np.uint32).max:
+        return _sorted_by_counting(labels, task, annotator)
     key = task[labels.task]
     key *= many
     key += annotator[labels.annotator]
@@ -110,3 +118,27 @@ def _sorted_votes(
     voter = (key % many).astype(np.int32)
     key //= many
     return key.astype(np.int32), voter, label
+
+
+def _sorted_by_counting(
+    labels: Labels, task: NDArray[np.int64], annotator: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]:
+    """Sort as `_sorted_votes` with compiled code, which also needs less memory."""
+    from raterscope.algorithms.labels._ibcc_kernels import place_renumbered, sort_within_tasks
+
+    count = np.empty(len(task), dtype=np.int64)
+    count[task] = labels.votes_of_tasks()
+    start = np.concatenate([[0], np.cumsum(count)])
+    pair = np.empty(len(labels), dtype=np.uint32)
+    outputs, slot = len(labels.outputs), start[:-1].copy()
+    place_renumbered(labels.task, labels.annotator, labels.label, task, annotator, outputs, slot, pair)
+    for at in np.flatnonzero(count > _LONGEST).tolist():
+        pair[start[at] : start[at + 1]].sort()
+    sorted_task, voter = np.empty((2, len(pair)), dtype=np.int32)
+    label = np.empty(len(pair), dtype=np.int16)
+
+    def sort(first: int, last: int) -> None:
+        sort_within_tasks(first, last, start, _LONGEST, outputs, pair, sorted_task, voter, label)
+
+    run_parts(sort, parts_of(len(count), -(-len(count) // THREADS)), no_check)
+    return sorted_task, voter, label

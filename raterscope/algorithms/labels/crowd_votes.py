@@ -71,12 +71,10 @@ def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], .
 
 
 def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
-    """Sort votes by task (counting sort).
+    """Sort votes by task (counting sort, unless they are sorted).
 
     Raises `LabelsError` if the annotators' confusion matrices would not fit into memory.
     """
-    from raterscope.algorithms.labels._ibcc_kernels import count_votes, place_votes
-
     tasks, annotators = len(labels.tasks), len(labels.annotators)
     classes, outputs = len(labels.classes), len(labels.outputs)
     if annotators * classes * outputs > _MAX_ENTRIES:
@@ -84,6 +82,15 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
             f"{annotators:,} confusion matrices of {classes:,} by {outputs:,} do not fit into memory;"
             f" expected at most {_MAX_ENTRIES:,} entries in all."
         )
+    known = labels.known_classes()
+    if (labels.task[1:] >= labels.task[:-1]).all():
+        start = np.concatenate([[0], np.cumsum(labels.votes_of_tasks())])
+        pair = labels.annotator.astype(np.uint32)
+        pair *= np.uint32(outputs)
+        pair += labels.label.view(np.uint16)
+        return TaskVotes(start, pair, known, annotators, classes, outputs, labels.sets)
+    from raterscope.algorithms.labels._ibcc_kernels import count_votes, place_votes
+
     # Votes of the second half follow those of the first half on the same task.
     half = len(labels) if len(labels) < _HALVED else -(-len(labels) // 2)
     halves = parts_of(len(labels), half)
@@ -106,7 +113,6 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
         ),
         0.5,
     )
-    known = labels.known_classes()
     return TaskVotes(start, pair, known, annotators, classes, outputs, labels.sets)
 
 

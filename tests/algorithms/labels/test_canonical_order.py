@@ -5,7 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from raterscope.algorithms.labels import canonical_order
 from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.crowd_votes import sort_by_task
+from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.simulation.label_crowds import simulate_labels, staging_crowd
 
@@ -78,3 +81,34 @@ def test_annotators_and_tasks_without_votes_do_not_matter(name):
     assert result.communities is not None
     assert expected.communities is not None
     assert result.communities.community.tolist() == expected.communities.community.tolist()
+
+
+def drawn_votes(tasks, annotators, votes):
+    """Draw votes in no order; half of them are on the first task, and some are repeated."""
+    generator = np.random.default_rng(3)
+    task, annotator, label = (generator.integers(0, many, votes) for many in (tasks, annotators, 4))
+    task[::2] = 0
+    names = tuple(map(str, range(tasks))), tuple(map(str, range(annotators)))
+    return Labels(task, annotator, label, *names, tuple("abcd"), tuple("abcd"))
+
+
+def test_many_votes_are_sorted_as_few(monkeypatch):
+    labels, generator = drawn_votes(60, 9, 400), np.random.default_rng(4)
+    task, annotator = generator.permutation(60), generator.permutation(9)
+    columns = task[labels.task], annotator[labels.annotator], labels.label
+    order = np.lexsort(columns[::-1])
+    for _ in range(2):
+        ordered = canonical_order._sorted_votes(labels, task, annotator)
+        assert [values.tolist() for values in ordered] == [values[order].tolist() for values in columns]
+        monkeypatch.setattr(canonical_order, "_COMPILED_FROM", 0)
+
+
+def test_votes_in_the_order_of_the_tasks_are_sorted_as_others():
+    labels = drawn_votes(60, 9, 400)
+    order = np.argsort(labels.task, kind="stable")
+    columns = labels.task[order], labels.annotator[order], labels.label[order]
+    expected = sort_by_task(labels)
+    votes = sort_by_task(replace(labels, **dict(zip(("task", "annotator", "label"), columns, strict=True))))
+    assert votes.start.tolist() == expected.start.tolist()
+    assert votes.pair.tolist() == expected.pair.tolist()
+    assert votes.pair.dtype == expected.pair.dtype
