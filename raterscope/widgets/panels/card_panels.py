@@ -225,8 +225,11 @@ class CommunityCards(QWidget):
 
     def show_communities(self, view: CommunitiesView | None, chosen: int | None = None) -> None:
         """Show communities with one selected, without a signal; None shows none."""
-        count = 0 if view is None else len(view.names)
-        self._row.set_cards([] if view is None else [_Card(view, index) for index in range(count)])
+        titles = [] if view is None else [_title(name, index) for index, name in enumerate(view.names)]
+        longest = max(map(len, titles), default=0)
+        self._row.set_cards(
+            [] if view is None else [_Card(view, index, lines, longest) for index, lines in enumerate(titles)]
+        )
         for card in self.cards:
             card.picked.connect(self._on_picked)
             card.stepped.connect(self._on_stepped)
@@ -234,7 +237,7 @@ class CommunityCards(QWidget):
         self._fit_row()
         self.select(chosen)
         self._label.setText(view.text if view is not None else "")
-        self._nothing.setVisible(not count)
+        self._nothing.setVisible(not titles)
         self.set_working("")
 
     def set_working(self, text: str) -> None:
@@ -276,14 +279,20 @@ class CommunityCards(QWidget):
         self._row.ensureWidgetVisible(self.cards[index])
 
 
+def _title(name: str, index: int) -> list[str]:
+    """Return the number and name of a community, broken into lines."""
+    text = name if name.startswith("community ") else f"{index + 1} {name}"
+    return in_lines(text, QFontMetrics(theme.font(bold=True)), WIDTH - 2 * PAD - SYMBOL, MAX_LINES)
+
+
 class _Card(PaintedButton):
     picked = Signal(int, bool)
     stepped = Signal(int, int)
     focused = Signal(int)
 
-    def __init__(self, view: CommunitiesView, index: int) -> None:
+    def __init__(self, view: CommunitiesView, index: int, title: list[str], longest: int) -> None:
         super().__init__()
-        self._view, self._index = view, index
+        self._view, self._index, self.title = view, index, title
         self.setCheckable(True)
         self.clicked.connect(self._on_clicked)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -294,17 +303,9 @@ class _Card(PaintedButton):
         central = f"; most central: {view.central[index]}" if view.central else ""
         self.setToolTip(plain_tip(self.accessibleName() + central + self._rates_in_words()))
         matrix = MATRIX + PAD if view.prototype is not None else 0
-        longest = max(len(self._title(number)) for number in range(len(view.names)))
         self._name_room = NAME + (longest - 1) * SECOND_NAME  # equal for all cards, to align them
         height = 2 * PAD + self._name_room + LINE * len(self._lines()) + matrix
         set_lengths(self, width=WIDTH, height=height)
-
-    def _title(self, index: int) -> list[str]:
-        """Return the number and name of a community, broken into lines."""
-        name = self._view.names[index]
-        text = name if name.startswith("community ") else f"{index + 1} {name}"
-        room = WIDTH - 2 * PAD - SYMBOL
-        return in_lines(text, QFontMetrics(theme.font(bold=True)), room, MAX_LINES)
 
     def _lines(self) -> list[str]:
         view, index = self._view, self._index
@@ -355,7 +356,7 @@ class _Card(PaintedButton):
         paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), index, 5)
         painter.setFont(theme.font(bold=True))
         title = QRectF(inner.left() + SYMBOL, inner.top(), inner.width() - SYMBOL, NAME - 2)
-        for words in self._title(index):
+        for words in self.title:
             paint_text(painter, title, words, community_text_colour(index).name())
             title.translate(0, SECOND_NAME)
         painter.setFont(theme.font(theme.CAPTION))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QLineF, QObject, QPointF, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QHideEvent,
@@ -20,7 +20,6 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
-    QPolygonF,
     QShortcut,
     QTextBlockFormat,
     QTextCharFormat,
@@ -216,11 +215,11 @@ class _Waveform(QWidget):
             middle, half = box.center().y(), box.height() / 2 - 4
             x = np.linspace(box.left(), box.right(), count)
             top, bottom = middle - half * self._levels[:, 1], middle - half * self._levels[:, 0]
-            points = [QPointF(*point) for point in zip(x.tolist(), top.tolist(), strict=True)]
-            points += [QPointF(*point) for point in zip(x[::-1].tolist(), bottom[::-1].tolist(), strict=True)]
-            painter.setPen(QPen(QColor(theme.DARK.accent), 1))
-            painter.setBrush(QColor(theme.DARK.accent))
-            painter.drawPolygon(QPolygonF(points))
+            ends = np.column_stack((x, top - 0.5, x, bottom + 0.5)).tolist()  # silence, too, has a height
+            pen = QPen(QColor(theme.DARK.accent), max(1.0, box.width() / count))
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            painter.setPen(pen)
+            painter.drawLines([QLineF(*line) for line in ends])
             at = box.left() + self._share * box.width()
             painter.setPen(QPen(QColor(palette.disputed if palette.dark else theme.DARK.disputed), 2))
             painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()))

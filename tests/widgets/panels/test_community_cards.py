@@ -107,19 +107,19 @@ def test_a_long_name_has_several_lines_and_all_cards_keep_one_height(cards):
     cards.show_communities(view(names=("one", "two", "three")))
     low = cards.cards[0].height()
     cards.show_communities(view(names=("mistakes parasite for no parasite", "right 71 %", "community 3")))
-    lines = cards.cards[0]._title(0)
+    lines = cards.cards[0].title
     assert {card.height() for card in cards.cards} == {low + 15 * (len(lines) - 1)}
     assert len(lines) > 1
     assert " ".join(lines) == "1 mistakes parasite for no parasite"
-    assert cards.cards[1]._title(1) == ["2 right 71 %"]
+    assert cards.cards[1].title == ["2 right 71 %"]
     cards.show_communities(view(names=("right 79 to 84 %, often 2 as 3", "right 71 %", "reliable")))
-    assert not any(line.startswith("%") for line in cards.cards[0]._title(0))
+    assert not any(line.startswith("%") for line in cards.cards[0].title)
 
 
 def test_names_that_differ_at_their_end_differ_on_the_cards(cards):
     long = "mistakes young trophozoite for ring, more {}"
     names = (long.format("gametocyte of vivax"), long.format("artefact"), long.format("gametocyte of ovale"))
     cards.show_communities(view(names=names))
-    titles = [" ".join(card._title(index)) for index, card in enumerate(cards.cards)]
+    titles = [" ".join(card.title) for card in cards.cards]
     assert len({title[2:] for title in titles}) == len(names)
     assert titles[1].endswith("artefact")
