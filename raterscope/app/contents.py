@@ -25,9 +25,9 @@ from raterscope.app.review import (
     target_of,
 )
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.image_groups import present_groups
 from raterscope.app.study.import_undo import undoable_import
 from raterscope.app.study.records import CohortCase, ImportedFile, Item, LastImport
-from raterscope.app.study.references import present_groups
 
 Found = TypeVar("Found", bound=Item)
 

@@ -283,7 +283,7 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
 
 
 def _with_groups(export: Export, study: Study, request: Request, source: Path) -> Request:
-    from raterscope.app.study.references import read_groups, read_task_groups
+    from raterscope.app.study.image_groups import read_groups, read_task_groups
 
     if export.by_question and export.grouped:
         return replace(request, task_groups=read_task_groups(source, request.group_column))

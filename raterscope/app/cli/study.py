@@ -62,12 +62,13 @@ from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples, read_measures
 from raterscope.app.study import Study
+from raterscope.app.study.image_groups import store_groups
 from raterscope.app.study.import_undo import undo_import
 from raterscope.app.study.journal_comparison import Conflict
 from raterscope.app.study.merging import merge_studies
 from raterscope.app.study.new_study import copy_for_reader, new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
-from raterscope.app.study.references import ImageNames, store_groups
+from raterscope.app.study.references import ImageNames
 from raterscope.app.workers import Workers, processors
 from raterscope.text import counted
 

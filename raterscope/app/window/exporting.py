@@ -108,7 +108,7 @@ class StudyExporter(QObject):
         self, choose: Callable[..., None], contents: Contents, export: Export, request: Request, title: str
     ) -> None:
         """Ask for format and groups, for the table of the groups, then for the file or folder."""
-        from raterscope.app.study import references
+        from raterscope.app.study import image_groups
         from raterscope.widgets.dialogs.output_dialogs import (
             FOLDERS,
             STORED,
@@ -126,7 +126,7 @@ class StudyExporter(QObject):
         )  # fmt: skip
 
         def go_on() -> None:
-            without_table = {FOLDERS: references.FOLDER_GROUPS, STORED: references.STORED_GROUPS}
+            without_table = {FOLDERS: image_groups.FOLDER_GROUPS, STORED: image_groups.STORED_GROUPS}
             source = without_table.get(dialog.groups, "")
             if dialog.groups == TABLE:
                 source, _ = QFileDialog.getOpenFileName(

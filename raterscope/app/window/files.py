@@ -238,13 +238,13 @@ class FileActions(QObject):
 
     def group_images(self) -> None:
         """Ask for groups of the images, such as patients, to filter the queue by."""
-        from raterscope.app.study import references
+        from raterscope.app.study import image_groups
         from raterscope.widgets.dialogs.output_dialogs import ALONE, TABLE, TABLES_OF_GROUPS, GroupsDialog
 
         dialog = GroupsDialog(self._window)
 
         def go_on() -> None:
-            source = references.FOLDER_GROUPS
+            source = image_groups.FOLDER_GROUPS
             if dialog.groups == TABLE:
                 source, _ = QFileDialog.getOpenFileName(
                     self._window, "Select the table of groups", self.folder(), TABLES_OF_GROUPS
@@ -293,10 +293,10 @@ def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
 
 
 def _make_grouping(source: Path | None, study: Study, watch: Watch) -> tuple[Decision, str]:
-    from raterscope.app.study import references
+    from raterscope.app.study.image_groups import make_grouping
 
     watch(0.0, "reading groups")
-    decision, sentences = references.make_grouping(study, source)
+    decision, sentences = make_grouping(study, source)
     return decision, " ".join(sentences)
 
 

@@ -44,7 +44,7 @@ from raterscope.app.kinds.clicks.runs import plan_of, reduced_weights
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.review import Measures, Spot, Weighed, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.references import subjects_of
+from raterscope.app.study.image_groups import subjects_of
 
 Row = Sequence[object]
 

@@ -23,8 +23,8 @@ from raterscope.app.formats.images import load_planes
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.formats.pyramids import is_large
 from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study.image_groups import subjects_of
 from raterscope.app.study.records import ImageQuality
-from raterscope.app.study.references import subjects_of
 
 OVERVIEW = 2048
 """Longer side, in pixels, of the reduced copy in which the focus of a large image is measured."""

@@ -43,7 +43,7 @@ from raterscope.app.formats.points.writing import ImageDetections, box_within, w
 from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, open_pyramid
 from raterscope.app.kinds.clicks.exports import read_detections, rows_of_images
 from raterscope.app.study import ImageEntry, Study
-from raterscope.app.study.references import split_groups
+from raterscope.app.study.image_groups import split_groups
 from raterscope.text import counted
 
 UNNAMED = "structure"

@@ -72,9 +72,9 @@ from raterscope.app.kinds.labels.vote_budget import (
 from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
+from raterscope.app.study.image_groups import split_groups
 from raterscope.app.study.labels import known_truth, labels_of, labels_of_voters, pictures_of
 from raterscope.app.study.records import QuestionEntry
-from raterscope.app.study.references import split_groups
 
 RETIREMENT = ("subject", "task", "reason", "label", "probability", "votes")
 _TRAINING = ("task", "picture", "split", "group", "label", "decided")

@@ -48,7 +48,7 @@ from raterscope.app.kinds.masks.exports import (
     maps_of_structure,
 )
 from raterscope.app.study import ImageEntry, Study
-from raterscope.app.study.references import split_groups
+from raterscope.app.study.image_groups import split_groups
 from raterscope.text import counted
 
 _BACKGROUND = "background"

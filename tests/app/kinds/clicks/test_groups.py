@@ -13,7 +13,7 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.review import Decision, SpotSubject, fold, undo
 from raterscope.app.study import Study
-from raterscope.app.study.references import present_groups, read_groups, store_groups
+from raterscope.app.study.image_groups import present_groups, read_groups, store_groups
 from tests.app.tables import rows_of
 
 PATIENTS = {"a.png": "P1", "b.png": "P1", "c.png": "P2"}

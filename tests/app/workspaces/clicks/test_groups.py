@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.study import Study
-from raterscope.app.study.references import read_groups
+from raterscope.app.study.image_groups import read_groups
 from raterscope.widgets.dialogs.output_dialogs import GroupsDialog
 from tests.app.driving import idle, open_study, press
 
