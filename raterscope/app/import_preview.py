@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from raterscope.app.errors import InputError, plain, plain_names
-from raterscope.app.formats.labels.votes import ABSENT_PRESENT
+from raterscope.app.formats.labels.tags import ABSENT_PRESENT
 from raterscope.app.formats.masks.terminology import tg263_name
 from raterscope.app.formats.records import (
     ClickTable,

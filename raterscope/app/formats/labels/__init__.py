@@ -20,7 +20,8 @@ from raterscope.app.formats.labels.table import (
     read_true_labels,
     read_wide_table,
 )
-from raterscope.app.formats.labels.votes import TAGS, collect_labels, columns_as_tags, split_tags
+from raterscope.app.formats.labels.tags import TAGS, columns_as_tags, split_tags
+from raterscope.app.formats.labels.votes import collect_labels
 from raterscope.app.formats.records import LabelFile, LabelTable
 from raterscope.app.formats.sources import File, Source, may_hold_annotations, open_source
 from raterscope.app.formats.table_files import Head

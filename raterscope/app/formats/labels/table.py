@@ -32,13 +32,8 @@ from raterscope.app.formats.labels.columns import (
     shorten_tasks,
     without_contents,
 )
-from raterscope.app.formats.labels.votes import (
-    VoteCollector,
-    columns_as_tags,
-    join_choice_columns,
-    no_label_notice,
-    order_outputs,
-)
+from raterscope.app.formats.labels.tags import columns_as_tags, join_choice_columns
+from raterscope.app.formats.labels.votes import VoteCollector, no_label_notice, order_outputs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.table_files import Head
 from raterscope.app.formats.tables import (

@@ -19,7 +19,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.cvat import CvatImage, CvatShape, write_cvat_file
 from raterscope.app.formats.label_studio import write_label_studio
-from raterscope.app.formats.labels.votes import ABSENT_PRESENT
+from raterscope.app.formats.labels.tags import ABSENT_PRESENT
 from raterscope.app.formats.labels.writing import (
     DecidedLabel,
     write_confusion,

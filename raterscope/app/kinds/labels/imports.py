@@ -17,7 +17,7 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, SkippedFiles, plain, plain_names
 from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
-from raterscope.app.formats.labels.votes import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
+from raterscope.app.formats.labels.tags import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels, group_by_name
 from raterscope.app.formats.sources import Sources

@@ -29,7 +29,7 @@ from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
-from raterscope.app.formats.labels.votes import ABSENT_PRESENT, set_of_tag
+from raterscope.app.formats.labels.tags import ABSENT_PRESENT, set_of_tag
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.page.contents import NONE, Block, Gallery, Notices, Section, Table, named
 from raterscope.app.page.variability import (

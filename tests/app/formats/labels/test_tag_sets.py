@@ -10,7 +10,7 @@ import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels import read_labels, split_tags
-from raterscope.app.formats.labels.votes import truths_of_tags
+from raterscope.app.formats.labels.tags import truths_of_tags
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels
 
 GIVEN = {
