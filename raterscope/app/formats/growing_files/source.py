@@ -20,27 +20,29 @@ import numpy as np
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats import zooniverse
-from raterscope.app.formats.growing_files.records import (
-    HEADER,
+from raterscope.app.formats.growing_files.lines import (
     LONGEST,
     Hash,
-    Records,
-    Rows,
     Stamp,
     begin,
     digest_of,
-    is_json,
     is_settled,
     is_unchanged,
-    join_rows,
     open_if_present,
+    size_of,
+    split_lines,
+    stamp_of,
+)
+from raterscope.app.formats.growing_files.records import (
+    HEADER,
+    Records,
+    Rows,
+    is_json,
+    join_rows,
     parse_objects,
     read_header,
     read_rows,
-    size_of,
-    split_lines,
     split_records,
-    stamp_of,
     table_of,
 )
 from raterscope.app.formats.growing_files.state import (
