@@ -15,7 +15,8 @@ from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
-from raterscope.app.formats.points.tables import PixelSizes, name_by_ids, unknown_sizes
+from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
+from raterscope.app.formats.points.tables import name_by_ids
 from raterscope.app.formats.records import (
     LabelFile,
     LabelTable,

@@ -8,13 +8,12 @@ from pathlib import Path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.points import read_scores
+from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
 from raterscope.app.formats.points.tables import (
-    PixelSizes,
     are_detections,
     are_scores,
     read_score_table,
     read_truth_points,
-    unknown_sizes,
 )
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.sources import File, open_source

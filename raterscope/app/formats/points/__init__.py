@@ -9,8 +9,8 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import UNKNOWN, PointFile, collect_points
+from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
 from raterscope.app.formats.points.tables import (
-    PixelSizes,
     ScoresDocument,
     holds_bare_points,
     is_points_layer,
@@ -18,7 +18,6 @@ from raterscope.app.formats.points.tables import (
     read_coco_scores,
     read_points_layer,
     read_score_table,
-    unknown_sizes,
 )
 from raterscope.app.formats.records import PointTable
 from raterscope.app.formats.sources import File, Source, is_of_plugin, may_hold_annotations, open_source

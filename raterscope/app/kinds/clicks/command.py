@@ -34,7 +34,7 @@ from raterscope.app.command_line.output import (
 from raterscope.app.errors import InputError, SkippedFiles, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points, read_scores
-from raterscope.app.formats.points.tables import PixelSizes, unknown_sizes
+from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES, IMAGES_IN_WORDS
 from raterscope.app.formats.sources import Source, Sources, may_hold_annotations
 from raterscope.app.kinds.clicks.evaluation import (

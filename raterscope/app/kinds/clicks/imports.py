@@ -17,7 +17,7 @@ from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_tru
 from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
-from raterscope.app.formats.points.tables import PixelSizes
+from raterscope.app.formats.points.positions import PixelSizes
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES
 from raterscope.app.formats.sources import Sources
