@@ -36,7 +36,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "demo":
             from raterscope.app.cli.demo import demo as command
         case "import":
-            from raterscope.app.cli.study import import_files as command
+            from raterscope.app.cli.imports import import_files as command
         case "run":
             return _run(options)
         case "export":
@@ -62,7 +62,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "gather":
             from raterscope.app.cli.batch import gather as command
         case "reader-study":
-            from raterscope.app.cli.study import reader_study as command
+            from raterscope.app.cli.planning import reader_study as command
         case "decide":
             from raterscope.app.cli.study import decide as command
         case "annotators":
@@ -70,7 +70,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "copy":
             from raterscope.app.cli.study import copy as command
         case "plan":
-            from raterscope.app.cli.study import plan as command
+            from raterscope.app.cli.planning import plan as command
         case "desktop":
             from raterscope.app.cli.desktop import desktop as command
         case "pacs":

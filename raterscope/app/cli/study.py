@@ -1,22 +1,16 @@
-"""Commands on studies: `import`, `run`, `export`, `report`, `merge`, `reader-study`, `plan` and others."""
+"""Commands on studies: `run`, `export`, `report`, `annotators`, `merge`, `copy` and `decide`."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, fields, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
-from raterscope.algorithms.annotators.acceptance import AcceptanceSettings, make_plan
-from raterscope.algorithms.annotators.acceptance import decide as decide_lot
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app import importing
-from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
 from raterscope.app.annotators.writing import ALL_ANNOTATORS, find_studies, read_studies, write_annotators
-from raterscope.app.command_line.arguments import entered
 from raterscope.app.command_line.output import (
     ProgressLine,
     WriteOutcome,
@@ -25,7 +19,7 @@ from raterscope.app.command_line.output import (
     raise_failures,
     write_with_fallback,
 )
-from raterscope.app.command_line.selection import answered_by_options, select_items
+from raterscope.app.command_line.selection import select_items
 from raterscope.app.decision_tables import record_decisions
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import (
@@ -37,36 +31,14 @@ from raterscope.app.exports import (
     write_groups,
 )
 from raterscope.app.formats.output_files import check_writable, write_table
-from raterscope.app.formats.points import has_points
-from raterscope.app.formats.remote import fetch, is_address, is_zarr
-from raterscope.app.formats.sources import Source, Sources
-from raterscope.app.formats.tables import unit_of
-from raterscope.app.import_preview import (
-    ImportPreview,
-    NameChanges,
-    change_names,
-    describe,
-    mark_programs,
-    parse_changes,
-    preview_readings,
-    refuse_unknown,
-)
-from raterscope.app.importing import Readings
 from raterscope.app.kinds.kind import Kind
-from raterscope.app.kinds.labels.imports import tasks_of
-from raterscope.app.kinds.masks.attribution import MaskOptions
-from raterscope.app.kinds.masks.imports import NOTHING, StudyImages, images_without_file
-from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.kinds.registry import KINDS, exports, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
-from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples, read_measures
 from raterscope.app.study import Study
-from raterscope.app.study.image_groups import store_groups
-from raterscope.app.study.import_undo import undo_import
 from raterscope.app.study.journal_comparison import Conflict
 from raterscope.app.study.merging import merge_studies
-from raterscope.app.study.new_study import copy_for_reader, new_study, save_elsewhere
+from raterscope.app.study.new_study import copy_for_reader, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
 from raterscope.app.workers import Workers, processors
@@ -168,144 +140,6 @@ def _report_run(
         saved.check_path("The run is in a copy of the study,")
     raise_failures(answer.outcomes)
     return 0
-
-
-def import_files(options: argparse.Namespace) -> int:
-    """Read files into a study, which is made where it does not exist."""
-    path: Path = options.study
-    if options.undo:
-        return _undo_import(options)
-    if not options.files:
-        return _group(options)
-    mapping, sources = dict(options.mapping), Sources()
-    changes = parse_changes(options.rename)
-    with ProgressLine(sys.stderr) as watch:
-        new = not os.path.lexists(path)
-        files = _local_files(options.files, path, watch)
-        mappings = dict.fromkeys(files, mapping) if mapping else None
-        with answered_by_options():
-            readings = importing.read_files(
-                files,
-                kind=options.kind,
-                mappings=mappings,
-                reading=MaskOptions(_annotator(options, files), options.naming, options.structure),
-                label_annotator=options.annotator or _only_program(options),
-                at_hand=NOTHING if new else _at_hand(path, files, sources),
-                skip_unreadable=True,
-                sources=sources,
-                watch=part(watch, 0.0, 0.5),
-            )
-            preview, readings = _previewed(readings, None if new else path, changes, options)
-        if options.preview:
-            for line in describe(preview):
-                print(one_line(line))
-            return 0
-        with new_study(path) if new else Study.open(path) as study, answered_by_options():
-            extent = tuple(options.extent) if options.extent else None
-            sentences = importing.store(
-                readings,
-                study,
-                part(watch, 0.5, 1.0),
-                extent=extent,
-                may_resample=options.resample,
-                class_order=options.grades,
-            )
-            if options.radius is not None:
-                study.settings.set_matching_radius(options.radius)
-            if options.groups is not None:
-                sentences += store_groups(study, options.groups)
-    for sentence in sentences:
-        print(one_line(sentence))
-    unread = [error for error in readings.skipped if error.file in files]
-    if unread:
-        raise InputError(
-            f"{len(unread):,} of {len(files):,} files could not be read, the others were imported:"
-            f" {unread[0]}"
-        )
-    return 0
-
-
-def _undo_import(options: argparse.Namespace) -> int:
-    """Undo the last import of a study."""
-    if options.files:
-        raise InputError("--undo undoes the last import; give it without files")
-    with Study.open(options.study) as study:
-        print(one_line(undo_import(study)))
-    return 0
-
-
-def _group(options: argparse.Namespace) -> int:
-    """Store the groups of a study's images, without an import."""
-    if options.groups is None:
-        raise InputError("expected a file to import, or --groups TABLE")
-    with Study.open(options.study) as study:
-        for sentence in store_groups(study, options.groups):
-            print(one_line(sentence))
-    return 0
-
-
-def _previewed(
-    readings: Readings, study: Path | None, changes: NameChanges, options: argparse.Namespace
-) -> tuple[ImportPreview, Readings]:
-    """Describe the import, and rename annotators, structures and classes."""
-    entries: Sequence[ImageEntry] = ()
-    renamed: Mapping[str, str] = {}
-    if study is not None and options.preview:
-        with Study.open(study, to_read=True) as opened:
-            entries, renamed = opened.images(), opened.shown.names("masks")
-    preview = preview_readings(readings, entries, may_resample=options.resample, renamed=renamed)
-    refuse_unknown(changes, preview.names)
-    readings = mark_programs(readings, options.programs, preview.names["annotator"])
-    if options.join_spellings:
-        changes = preview.suggested.updated(changes)
-    if changes == NameChanges():
-        return replace(preview, programs=readings.programs), readings
-    readings = change_names(readings, changes)
-    preview = preview_readings(readings, entries, may_resample=options.resample, renamed=renamed)
-    return preview, readings
-
-
-def _annotator(options: argparse.Namespace, files: Sequence[Path]) -> str | None:
-    """Return the annotator of all files: the given one, or else the only program of the only file."""
-    alone = len(files) == 1 and not files[0].is_dir()
-    return options.annotator or (_only_program(options) if alone else None)
-
-
-def _only_program(options: argparse.Namespace) -> str | None:
-    return options.programs[0] if len(options.programs) == 1 else None
-
-
-def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:
-    """Download files of addresses into a folder beside the study, which refers to them."""
-    files: list[Path] = []
-    for word in words:
-        if is_address(word) or is_zarr(Path(word)):
-            files += fetch(word, study.with_name(f"{study.stem}-files"), watch)
-        else:
-            files.append(Path(word))
-    return files
-
-
-def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages:
-    tables = all(importing.is_table(file) for file in files)
-    if tables and not any(_needs_images(sources.open(file)) for file in files):
-        return NOTHING  # opening a study may change its file
-    with Study.open(path) as study:
-        tasks = (*tasks_of(study), *items_of(study))
-        measures = read_measures(study.decisions(), study.review_state())
-        images = tuple(
-            replace(image, pixel_size=measures.pixel_size(image.id, image.pixel_size))
-            for image in study.images()
-        )
-        return StudyImages(images, study.path, tasks, images_without_file(study.items()))
-
-
-def _needs_images(source: Source) -> bool:
-    """Return whether the annotations of a table depend on its images: on their names or pixel sizes."""
-    try:
-        return has_points(source) is not None or any(map(unit_of, source.head().table.header))
-    except InputError:
-        return False
 
 
 def export(options: argparse.Namespace) -> int:
@@ -516,129 +350,3 @@ def decide(options: argparse.Namespace) -> int:
         recorded, known = record_decisions(study, options.decisions, watch)
     print(f"{counted(recorded, 'decision')} recorded" + (f", {known:,} known already" if known else ""))
     return 0
-
-
-def reader_study(options: argparse.Namespace) -> int:
-    """Set up or collect a reader study."""
-    return _new(options) if options.step == "new" else _collect(options)
-
-
-def _new(options: argparse.Namespace) -> int:
-    from raterscope.app.reader_studies.protocol import read_protocol
-    from raterscope.app.reader_studies.set_up import set_up
-
-    protocol = read_protocol(options.protocol)
-    with ProgressLine(sys.stderr) as watch:
-        made = set_up(protocol, options.protocol, options.output, watch)
-    print(f"{counted(made.cases, 'case')}, {counted(made.reads, 'read')} by each reader")
-    for path in made.files:
-        print(path)
-    print(f"{made.coordinator} has the key of the pseudonyms; do not pass it on to readers")
-    return 0
-
-
-def _collect(options: argparse.Namespace) -> int:
-    from raterscope.app.reader_studies.collecting import collect
-
-    reason = options.unblind
-    if reason is not None and not reason.strip():
-        raise InputError("--unblind is empty; expected the reason, which is stored in the study.")
-    with ProgressLine(sys.stderr) as watch:
-        collected = collect(options.files, options.output, watch, unblind=(reason or "").strip())
-    for reader, read, cases in collected.added:
-        print(f"{plain(reader)}, read {read}: {counted(cases, 'case')} added")
-    if not collected.added:
-        print("nothing new")
-    for progress in collected.state.unfinished:
-        print(f"not finished: {one_line(progress.in_words())}")
-    if collected.state.is_blinded:
-        print("the study stays closed until every reader has finished (--unblind REASON opens it)")
-    print(options.output)
-    for problem in collected.problems:
-        print(f"raterscope: {one_line(problem)}", file=sys.stderr)
-    return 1 if collected.problems else 0
-
-
-_VERDICTS = {
-    "accept": "accept",
-    "reject": "reject",
-    "continue": "go on checking",
-}
-
-
-def plan(options: argparse.Namespace) -> int:
-    """Print the number of cases, a plan or its decision; draw a sample, or print its progress."""
-    try:
-        print(_WORK[options.plan](options))
-    except ValueError as problem:
-        raise InputError(str(problem).rstrip(".")) from problem
-    return 0
-
-
-def _cases(options: argparse.Namespace) -> str:
-    from raterscope.algorithms.annotators.reader_study import (
-        cases_for_icc,
-        cases_for_kappa,
-        cases_for_limits,
-        cases_for_proportion,
-    )
-
-    expected, width = options.expected, options.width
-    if options.statistic == "limits":
-        cases = cases_for_limits(width)
-        return (
-            f"{counted(cases, 'case')}: the 95 % interval of each limit of agreement is then at most "
-            f"{width:g} standard deviations of the differences wide"
-        )
-    if expected is None:
-        raise InputError(
-            f"--expected is missing; the width of an interval of {options.statistic} depends on it"
-        )
-    if options.statistic == "icc":
-        cases = cases_for_icc(expected, width, options.readers)
-        text = f"of an ICC of {expected:g} with {options.readers} readers"
-    elif options.statistic == "kappa":
-        cases = cases_for_kappa(expected, width, options.rates)
-        text = f"of a kappa of {expected:g}"
-    else:
-        cases = cases_for_proportion(expected, width)
-        text = f"of a share of {expected:g}"
-    return f"{counted(cases, 'case')}: the 95 % interval {text} is then at most {width:g} wide"
-
-
-def _acceptance(options: argparse.Namespace) -> str:
-    settings = entered(options, AcceptanceSettings)
-    if settings.sequential and options.lot is not None:
-        raise InputError("--lot is for a single plan; a sequential plan supposes a large lot")
-    plan = make_plan(settings, options.lot)
-    if options.checked is None:
-        return plan_in_words(plan)
-    checked, errors = options.checked
-    verdict = decide_lot(plan, checked, errors)
-    return f"{counted(checked, 'item')} checked, {counted(errors, 'error')}: {_VERDICTS[verdict]}"
-
-
-def _sample(options: argparse.Namespace) -> str:
-    with Study.open(options.study) as study:
-        kinds = [kind.name for kind in KINDS.values() if kind.items(study)]
-        kind = options.kind or (kinds[0] if len(kinds) == 1 else None)
-        if kind is None:
-            raise InputError(f"--kind is missing; the study contains {' and '.join(kinds) or 'nothing'}")
-        settings = entered(options, AcceptanceSettings)
-        decision = study.record(draw_sample(kind, list_undecided(kind, study), settings))
-        subject = decision.subject
-        assert isinstance(subject, SampleSubject)
-        names = study.names()
-        items = (f"{names[kind, item.item]}: {item.in_words()}" for item in subject.items)
-        return "\n".join([f"{subject.in_words(decision.verb).capitalize()}.", *map(plain, items)])
-
-
-def _progress(options: argparse.Namespace) -> str:
-    with Study.open(options.study, to_read=True) as study:
-        samples = read_last_samples(study.review_state())
-    if not samples:
-        raise InputError(NO_SAMPLE, file=options.study)
-    return "\n".join(sample.in_words() for sample in samples)
-
-
-_WORK = {"cases": _cases, "acceptance": _acceptance, "sample": _sample, "progress": _progress}
