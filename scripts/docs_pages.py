@@ -18,6 +18,7 @@ PACKAGES = (
     "algorithms.pairs",
     "algorithms.evaluation",
     "algorithms.settings",
+    "algorithms.plugins",
     "algorithms.progress",
     "app.study",
 )

@@ -14,8 +14,9 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
+from raterscope.algorithms.plugins import PluginError
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, steps_of, wrapping
-from raterscope.algorithms.settings import Algorithm, PluginError, SettingsError
+from raterscope.algorithms.settings import Algorithm, SettingsError
 from raterscope.app.errors import missing_package
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.text import counted

@@ -18,7 +18,8 @@ from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, dem
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import Clustering, Detection
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
-from raterscope.algorithms.settings import Algorithm, Catalogue
+from raterscope.algorithms.plugins import Catalogue
+from raterscope.algorithms.settings import Algorithm
 
 CLUSTERERS = Catalogue(
     "clicks",

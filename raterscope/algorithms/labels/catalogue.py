@@ -21,7 +21,8 @@ from raterscope.algorithms.labels.voting import (
     weighted_majority,
     weighted_sum,
 )
-from raterscope.algorithms.settings import Algorithm, Catalogue
+from raterscope.algorithms.plugins import Catalogue
+from raterscope.algorithms.settings import Algorithm
 
 LABELLERS = Catalogue(
     "labels",

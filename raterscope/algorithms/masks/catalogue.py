@@ -17,7 +17,8 @@ from raterscope.algorithms.masks.robust import (
 )
 from raterscope.algorithms.masks.staple import PSTAPLESettings, STAPLESettings, pstaple, staple
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
-from raterscope.algorithms.settings import Algorithm, Catalogue
+from raterscope.algorithms.plugins import Catalogue
+from raterscope.algorithms.settings import Algorithm
 
 FUSERS = Catalogue(
     "masks",

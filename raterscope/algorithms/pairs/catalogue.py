@@ -10,8 +10,9 @@ from raterscope.algorithms.annotators.names import read_notices
 from raterscope.algorithms.pairs import paths
 from raterscope.algorithms.pairs.data import LBISettings, PairFusion, Pairs, PairSettings
 from raterscope.algorithms.pairs.fitting import fit_path
+from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.algorithms.settings import Algorithm, Catalogue, Plan, Settings
+from raterscope.algorithms.settings import Algorithm, Plan, Settings
 
 
 def _iss(pairs: Pairs, settings: PairSettings | None = None, watch: Watch = silent) -> PairFusion:

@@ -15,8 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from raterscope.algorithms.plugins import problems
 from raterscope.algorithms.progress import RefusedError
-from raterscope.algorithms.settings import SettingsError, UnknownSettingError, problems
+from raterscope.algorithms.settings import SettingsError, UnknownSettingError
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.errors import InputError, TableProblems, missing_package, plain, system_reason
 from raterscope.app.kinds.registry import KINDS

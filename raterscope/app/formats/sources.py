@@ -14,8 +14,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from raterscope.algorithms.plugins import load
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.algorithms.settings import load
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import AnnotationFormat, Content, Document, Kind
 from raterscope.app.formats.signatures import IMAGES, SNIFFED, VOXELS, Format, format_of, refuse_unread

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raterscope.algorithms.plugins import load
 from raterscope.algorithms.progress import Cancelled
-from raterscope.algorithms.settings import load
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import (
     Export,

@@ -17,8 +17,8 @@ from PySide6.QtGui import QGradient, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import __version__, resources
+from raterscope.algorithms.plugins import problems
 from raterscope.algorithms.progress import Watch
-from raterscope.algorithms.settings import problems
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, in_turns
 from raterscope.app.kinds.registry import KINDS, exports

@@ -16,7 +16,7 @@ from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
-from raterscope.algorithms import settings
+from raterscope.algorithms import plugins
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
 from raterscope.app.window import startup
@@ -136,7 +136,7 @@ def test_the_first_picture_and_the_window_load_what_they_need_and_libraries_no_c
 
 
 def test_the_plugin_that_is_skipped_is_named(window, monkeypatch):
-    monkeypatch.setattr(settings, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
+    monkeypatch.setattr(plugins, "_problems", {("raterscope.algorithms", "labels.bad"): "It is <b>bad</b>."})
     startup._on_loaded(window)
     assert window.notice.isVisibleTo(window)
     assert window.notice.text == "It is <b>bad</b>."
