@@ -119,6 +119,10 @@ def test_points_of_every_format_are_read_once(
 
 def max_opens(path: Path, reader: str) -> int:
     """Annotations need no sniff; of an image the header suffices, unless it may be a mask."""
+    if path.suffix == ".xml" and not any(
+        root in path.read_bytes() for root in (b"<annotations", b"<LidcRead")
+    ):
+        return 2  # to name the tool that wrote it
     if path.suffix in (".json", ".geojson", ".xml", ".jpg", ".jpeg"):
         return 1
     holds_masks = path.stem.startswith(("mask", "rtstruct", "seg"))

@@ -90,6 +90,12 @@ _IN_SPACE = f"lists points in space, not on images; expected {_TABLE}, in pixels
 _CONVERTED = f"convert it to COCO, or points to {_TABLE}"
 
 
+_SAVED = "save the table as CSV or Parquet"
+_PACKED = "unpack it, or compress it by gzip instead"
+
+_YOLO = re.compile(rb"\d+( (0|1|[01]?\.\d+([eE][-+]?\d+)?)){4,}\s*(\n|$)")
+"""Pattern of a box or polygon of YOLO: the class, then shares of the image's width and height."""
+
 _DRAWN = re.compile(rb"\btype\W+(point|polygon|rectangle)\b")
 
 
@@ -101,6 +107,11 @@ def _is_json(*keys: str) -> Callable[[bytes], bool]:
     """Recognise JSON objects and lists with all of these keys."""
     quoted = [f'"{key}"'.encode() for key in keys]
     return lambda start: start.lstrip()[:1] in (b"{", b"[") and all(key in start for key in quoted)
+
+
+def _has(*words: bytes) -> Callable[[bytes], bool]:
+    """Recognise files with all of these bytes near their begin."""
+    return lambda start: all(word in start for word in words)
 
 
 def _is_table(*columns: str) -> Callable[[bytes], bool]:
@@ -124,6 +135,28 @@ _UNREAD: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (_is_json("DataRow ID", "Labeled Data"), f"is an export of Labelbox; {_CONVERTED}"),
     (_is_json("metadata", "instances", "classId"), f"is a file of SuperAnnotate; {_CONVERTED}"),
     (_is_json("objects", "classTitle"), f"is a file of Supervisely; {_CONVERTED}"),
+    (_has(b'"source-ref"', b'-metadata"'), "is a manifest of Ground Truth, which names no workers; "
+     "import a table of their answers with the columns annotator, task and label"),
+    (_is_json("answerContent", "workerId"), "holds answers of Ground Truth; convert them to a table with the "
+     "columns annotator, task and label"),
+    (_has(b"<ASAP_Annotations"), f"is a file of ASAP; {_CONVERTED}"),
+    (_has(b"<ndpviewstate"), f"is a file of NDP.view; {_CONVERTED}"),
+    (_has(b"<Annotations", b"<Regions>", b"<V X="), f"is a file of HALO; {_CONVERTED}"),
+    (_has(b"<Annotations", b"<Regions>"), f"is a file of Aperio ImageScope; {_CONVERTED}"),
+    (_has(b"<annotation", b"<bndbox>"), "holds boxes of Pascal VOC; a box is no click and no outline: "
+     f"write the centres as {_TABLE}"),
+    (lambda start: _YOLO.match(start) is not None, f"holds boxes or polygons of YOLO; {_CONVERTED}"),
+    (_begins(b"ARROW1", b"FEA1", b"\xff\xff\xff\xff"), f"is a file of Arrow; {_SAVED}"),
+    (_begins(b"SQLite format 3\0"), f"is an SQLite database; {_SAVED}"),
+    (_begins(b"$FL2@(#)", b"$FL3@(#)"), f"is a file of SPSS; {_SAVED}"),
+    (_begins(b"<stata_dta>", b"\x71\x01\x01", b"\x71\x02\x01", b"\x72\x01\x01", b"\x72\x02\x01",
+             b"\x73\x01\x01", b"\x73\x02\x01"), f"is a file of Stata; {_SAVED}"),
+    (_begins(bytes(12) + b"\xc2\xea\x81\x60"), f"is a file of SAS; {_SAVED}"),
+    (_begins(b"\x80\x04\x95", b"\x80\x05\x95"), f"is a pickle of Python; {_SAVED}"),
+    (_begins(b"\x89HDF"), f"is an HDF5 file; {_SAVED}, or an image as TIFF, a volume as NIfTI"),
+    (_begins(b"\xfd7zXZ\0"), f"is compressed by xz; {_PACKED}"),
+    (_begins(b"\x28\xb5\x2f\xfd"), f"is compressed by zstd; {_PACKED}"),
+    (_begins(b"BZh"), f"is compressed by bzip2; {_PACKED}"),
     (
         lambda start: _is_table("annotation_id", "lead_time")(start) and b"original_width" in start,
         "is a table of Label Studio with drawings; export it as JSON",

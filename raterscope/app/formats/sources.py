@@ -99,9 +99,9 @@ class Source:
     def refuse_unread(self) -> None:
         """Raise `InputError` for a file of an annotation tool that is not read."""
         suffix = self.path.suffix.casefold()
-        if suffix in _ANNOTATIONS:  # parsed in any case; of XML files none is refused here
+        if suffix in _ANNOTATIONS:  # parsed in any case
             with suppress(InputError):  # raised again when the file is read
-                if suffix == ".xml" or self.document() is not None:
+                if self.document() is not None:
                     return
         if self.format == "" and not is_of_plugin(self.path):
             refuse_unread(self.path, self._start)
@@ -366,7 +366,8 @@ def _parse(path: Path) -> Document | None:
             from raterscope.app.formats.masks.lidc import LidcDocument
 
             return LidcDocument(root)
-        return cvat.CvatDocument(path, root) if root.tag == "annotations" else None
+        is_cvat = root.tag == "annotations" and root.find("ndpviewstate") is None
+        return cvat.CvatDocument(path, root) if is_cvat else None
     text = read_bytes(path)
     may_be_scores = tables.may_hold_scores(text)
     if coco.sniff(text[:SNIFFED]) and (typed := coco.parse(path, text)) is not None:

@@ -10,7 +10,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
 
@@ -117,8 +117,12 @@ def json_content(path: Path, content: bytes) -> Any:
     try:
         return decode_json(content)
     except ValueError as error:
-        problem = str(error).removeprefix("it ")
-        raise InputError(f"{problem}; expected a file of annotations", file=path) from None
+        problem = f"{str(error).removeprefix('it ')}; expected a file of annotations"
+        with suppress(ValueError):
+            first, _, rest = content.partition(b"\n")
+            if rest.strip() and isinstance(decode_json(first), dict):
+                problem = f"holds a JSON object on each line; rename it to {plain(path.stem)}.jsonl"
+        raise InputError(problem, file=path) from None
     finally:
         if collecting:
             gc.enable()

@@ -1,8 +1,10 @@
 """Files of annotation tools that are not read: one sentence says what to import instead."""
 
+import bz2
 import csv
 import io
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,31 @@ def table(*rows: list[str]) -> str:
                   ["H", "W", "a.jpg", json.dumps([{"annotatedResult": KEYPOINTS}])]),
             "holds drawings of Mechanical Turk",
         ),
+        ("output.manifest", json.dumps({"source-ref": "s3://b/a.jpg", "animals-metadata": {"job-name": "x"}}),
+         "manifest of Ground Truth"),
+        ("worker.json", json.dumps({"answers": [{"answerContent": {"x": 1}, "workerId": "w"}]}),
+         "answers of Ground Truth"),
+        ("asap.xml", "<ASAP_Annotations><Annotations/></ASAP_Annotations>", "is a file of ASAP"),
+        ("a.ndpa", "<annotations><ndpviewstate id='1'/></annotations>", "is a file of NDP.view"),
+        ("ndpa.xml", "<annotations><ndpviewstate id='1'/></annotations>", "is a file of NDP.view"),
+        ("a.annotations", "<Annotations><Annotation><Regions><Region><Vertices><V X='1' Y='2'/></Vertices>"
+         "</Region></Regions></Annotation></Annotations>", "is a file of HALO"),
+        ("aperio.xml", "<Annotations MicronsPerPixel='0.25'><Annotation><Regions><Region/></Regions>"
+         "</Annotation></Annotations>", "is a file of Aperio"),
+        ("voc.xml", "<annotation><object><bndbox><xmin>1</xmin></bndbox></object></annotation>",
+         "boxes of Pascal VOC"),
+        ("a.txt", "0 0.125 0.15 0.05 0.05\n1 .5 0.5 0.1 1\n", "of YOLO"),
+        ("votes.feather", b"ARROW1\0\0" + bytes(60), "is a file of Arrow; save the table as CSV"),
+        ("votes.db", b"SQLite format 3\0" + bytes(60), "is an SQLite database; save the table as CSV"),
+        ("votes.sav", b"$FL2@(#) SPSS DATA FILE" + bytes(60), "is a file of SPSS"),
+        ("votes.dta", b"<stata_dta><header><release>118</release>", "is a file of Stata"),
+        ("old.dta", b"\x73\x02\x01\0" + bytes(60), "is a file of Stata"),
+        ("votes.pkl", b"\x80\x04\x95" + bytes(60), "is a pickle"),
+        ("votes.h5", b"\x89HDF\r\n\x1a\n" + bytes(60), "is an HDF5 file"),
+        ("votes.csv.xz", lzma.compress(b"a,b\n"), "is compressed by xz; unpack it"),
+        ("votes.csv.bz2", bz2.compress(b"a,b\n"), "is compressed by bzip2"),
+        ("votes.csv.zst", b"\x28\xb5\x2f\xfd" + bytes(60), "is compressed by zstd"),
+        ("lines.json", '{"text": "a"}\n{"text": "b"}\n', r"rename it to lines\.jsonl"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_read_is_refused_with_what_to_import_instead(
