@@ -1,8 +1,8 @@
 """The record of a kind of annotation: everything that the program needs of clicks, masks, labels or pairs.
 
-A kind is one `Kind`, registered once in `raterscope.app.kinds.registry`. The command line, the report, the
-import, the demo and the window use the record and never branch by the name of a kind. Its texts are available
-at once, for help. Algorithms, functions, report and sample are four records that are imported when needed.
+A kind is one `Kind`, registered once in `raterscope.app.kinds.registry`. Fusions, exports, reports, the table
+of annotators and the demo know a kind by its record alone. Its texts are available at once, for help.
+Algorithms, functions, report and sample are four records that are imported when needed.
 """
 
 from __future__ import annotations
