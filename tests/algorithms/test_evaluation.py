@@ -1,4 +1,4 @@
-"""Figures by hand, curves against matching anew at each threshold, calibration by draws."""
+"""Figures by hand, curves compared with matching at each threshold, calibration by draws."""
 
 import numpy as np
 import pytest

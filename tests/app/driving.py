@@ -1,4 +1,4 @@
-"""How a test drives the window as a person does."""
+"""Operation of the window as a person does it."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What an import understood, before anything is stored: contents, columns, names and their spellings."""
+"""Preview of an import before anything is stored: contents, columns, names and their spellings."""
 
 import numpy as np
 import pytest

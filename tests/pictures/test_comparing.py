@@ -1,4 +1,4 @@
-"""What counts as a difference between a screen and its reference picture."""
+"""Comparison of a screen with its reference picture."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where a test points in a figure."""
+"""Positions in a figure for tests to point at."""
 
 from functools import cache
 

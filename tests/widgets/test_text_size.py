@@ -1,4 +1,4 @@
-"""What paints itself is painted larger, and is pointed at where it is seen."""
+"""Painted text: larger with the text size, and the pointer finds it where it is seen."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ CASE, READER, INTERACTION, ERROR = 4.0, 1.0, 0.5, 0.8
 def coverage_of_studies(studies, seed=0):
     """Return for each statistic the share of intervals that hold the true value, and the mean error.
 
-    Readers' offsets are drawn anew in each study, as ICC and the mixed model suppose.
+    Readers' offsets are drawn again in each study, as ICC and the mixed model suppose.
     """
     rng = np.random.default_rng(seed)
     held = {}

@@ -1,4 +1,4 @@
-"""How alike two annotators are."""
+"""Similarity of two annotators."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_what_is_not_known_of_the_posteriors_only_widens_the_interval(share, awa
 
 
 def test_posteriors_that_err_together_are_held_by_the_interval():
-    # One annotator's rate moves every posterior of an image: it is drawn anew for each of many images.
+    # One annotator's rate moves every posterior of an image: it is drawn again for each of many images.
     rng = np.random.default_rng(3)
     middle = np.log(np.linspace(0.2, 0.8, 30) / (1 - np.linspace(0.2, 0.8, 30)))
     spread = 0.8

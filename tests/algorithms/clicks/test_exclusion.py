@@ -1,4 +1,4 @@
-"""Which decisions change without some clicks: clusters found again, changes counted."""
+"""Changed decisions without some clicks: clusters found again, changes counted."""
 
 from __future__ import annotations
 

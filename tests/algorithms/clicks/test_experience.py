@@ -1,4 +1,4 @@
-"""What earlier images say of annotators starts the next."""
+"""Evidence on annotators from earlier images, as the start of the next."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_a_plan_survives_json(algorithm, detector):
     names = [
         spec.name for part in (plan.clustering, plan.detection, plan.assignment) for spec in part.specs()
     ]
-    assert len(set(names)) == len(names)  # texts can be told apart
+    assert len(set(names)) == len(names)  # texts differ
 
 
 def test_a_stored_plan_that_is_invalid_is_refused():

@@ -1,4 +1,4 @@
-"""What the images of a run teach each other: an image is judged with what the others say of the crowd."""
+"""Images of one run: each is judged with the crowd's rates on the others."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ NEARLY_NONE = 1e-6
 PRIORS = ("crowd", "beta", "none")
 CLUSTERERS = ("oem", "cem", "kmeans", "hac", "dbscan", "hdbscan")
 BAD = "a12"
-"""Who clicks at random in `crowd(..., stray=True)`."""
+"""Annotators who click at random in `crowd(..., stray=True)`."""
 
 
 def crowd(seed: int, people: int = 12, random: bool = False, side: float = 400.0):
@@ -90,7 +90,7 @@ def share_right(fusion, objects, radius=9.0):
     return 2 * len(match(result, objects, radius)) / (len(result) + len(objects))
 
 
-# One annotator told as several
+# One annotator listed as several
 
 
 @pytest.mark.parametrize("criterion", ["observed", "expected", "thesis", "length"])
@@ -244,7 +244,7 @@ def test_experience_is_of_what_annotators_count():
 @pytest.mark.parametrize("algorithm", CLUSTERERS)
 @pytest.mark.parametrize("detector", ["dem", "majority", "share", "recursive"])
 def test_weights_of_one_change_nothing_and_slightly_less_almost_nothing(algorithm, detector):
-    """What is less goes another way through the inner loops."""
+    """Weights below 1 take another path through the inner loops."""
     clicks, _ = crowd(0, people=7)
     plan = FusionPlan.make(algorithm, {"detector": detector})
     plain, ones, less = (

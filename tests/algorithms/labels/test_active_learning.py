@@ -1,4 +1,4 @@
-"""Which vote to ask for next, against trying all of them."""
+"""The next vote to ask for, compared with trying all of them."""
 
 import numpy as np
 import pytest

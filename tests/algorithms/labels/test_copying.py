@@ -1,4 +1,4 @@
-"""Who copies is found, who errs on the same hard tasks or is merely good is not."""
+"""Copying annotators are found; accurate ones and errors on the same hard tasks are not flagged."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is read from a drift: changes that were planted are found, chance is not, rows are aligned."""
+"""Values of a drift: planted changes are found, chance is not, rows are aligned."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What leaving annotators out would change."""
+"""Changes by an exclusion of annotators."""
 
 import numpy as np
 

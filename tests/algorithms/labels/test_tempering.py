@@ -1,4 +1,4 @@
-"""What a vote counts for: all of one where people err independently, less where they err together."""
+"""Weight of a vote: 1 where annotators err independently, less where they err together."""
 
 from pathlib import Path
 

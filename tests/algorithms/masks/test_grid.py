@@ -1,4 +1,4 @@
-"""Where voxels lie: against SimpleITK, and what makes two lattices one."""
+"""Positions of voxels, compared with SimpleITK, and equality of grids."""
 
 from dataclasses import replace
 

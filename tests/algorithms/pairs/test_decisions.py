@@ -1,4 +1,4 @@
-"""What decisions of the expert do to the ranking and to the annotators that are left undecided."""
+"""Effect of decisions on the ranking and on undecided annotators."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is shown of one annotator, counted again comparison by comparison."""
+"""Evidence on one annotator, counted again comparison by comparison."""
 
 from dataclasses import replace
 

@@ -22,7 +22,7 @@ FIRST = {
         "34": 1.750781, "57": 1.492146,
     },
 }  # fmt: skip
-"""Who comes in first without knockoffs, and where: figures of an independent implementation."""
+"""Annotators that enter first without knockoffs, and at which time, by an independent implementation."""
 
 
 def problem(seed: int, columns: int = 14, rows: int = 20, correlation: float = 1.0):

@@ -35,7 +35,7 @@ def start(*arguments, **options):
 
 
 def complaint(capsys, *arguments):
-    """What the program says of a command line that it refuses."""
+    """Return the error of the program for a command line that it refuses."""
     assert main([str(argument) for argument in arguments]) == 1
     out, err = capsys.readouterr()
     assert out == ""

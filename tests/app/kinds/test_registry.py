@@ -1,4 +1,4 @@
-"""What a kind of annotation must provide, held by a tiny fifth kind that is registered here alone."""
+"""Contents of the record of a kind, tested with a small fifth kind that only these tests register."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What a report says of clicks."""
+"""Report of clicks."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a report says of pairs: who was planted, the ranking, the expert's words, and what is promised."""
+"""Report of pairs: planted annotators, the ranking, the expert's reasons, and the promised rate."""
 
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What has become of each decision: in effect, superseded, undone; and how many subjects are settled."""
+"""Status of each decision: in effect, superseded, undone; and the number of settled subjects."""
 
 from dataclasses import replace
 

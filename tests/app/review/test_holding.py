@@ -1,4 +1,4 @@
-"""What a fusion is held to by decisions, when it is stale, and how a decision finds its spot again."""
+"""Decisions that a fusion holds fixed, outdated fusions, and spots that decisions find again."""
 
 from dataclasses import replace
 

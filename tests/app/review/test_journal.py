@@ -1,4 +1,4 @@
-"""What the journal of decisions amounts to."""
+"""Effect of the journal of decisions."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What is read of a source, and how far, is in the study both or neither."""
+"""Clicks of a source and the position up to which it was read: both are in the study, or neither."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

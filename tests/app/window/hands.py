@@ -36,7 +36,7 @@ class Effect:
 
 
 class Hands:
-    """What an expert does in the window."""
+    """Actions of an expert in the window."""
 
     def __init__(self, window, qtbot, kind):
         self.window, self.qtbot = window, qtbot

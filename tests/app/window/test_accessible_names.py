@@ -69,7 +69,7 @@ def _takes(widget):
 
 @pytest.fixture
 def spoken(monkeypatch):
-    """What a screen reader would be given to speak."""
+    """Return the text that a screen reader speaks."""
     texts = []
     monkeypatch.setattr(parts.QAccessible, "isActive", lambda: True)
     monkeypatch.setattr(parts.QAccessible, "updateAccessibility", lambda event: texts.append(event.message()))

@@ -58,7 +58,7 @@ PLACES = {
 
 
 def observed(h):
-    """What an entry may change."""
+    """Return the state that an entry may change."""
     screen = h.screen
     model = getattr(getattr(screen, "table", None), "model", None)
     header = screen.table.view.horizontalHeader() if h.kind == "annotators" else None

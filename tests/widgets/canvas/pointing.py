@@ -1,4 +1,4 @@
-"""How a test points, clicks and drags on a canvas, in pixels of its image."""
+"""Pointing, clicking and dragging on a canvas, in pixels of its image."""
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest

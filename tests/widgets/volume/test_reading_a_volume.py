@@ -1,4 +1,4 @@
-"""What a radiologist reads and sets: values, positions, windows, crosshair, projections, cine, line width."""
+"""Values, positions, windows, crosshair, projections, cine and line width of a volume."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What lies over a volume: outlines, areas, maps, the band, disputed regions."""
+"""Layers over a volume: outlines, areas, maps, the band, disputed regions."""
 
 from collections import Counter
 

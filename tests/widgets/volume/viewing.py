@@ -1,4 +1,4 @@
-"""What the tests of the view of a volume show in it, look at and do."""
+"""Helpers for tests of the volume view."""
 
 import numpy as np
 from PySide6.QtCore import QPoint, QPointF, Qt

@@ -86,7 +86,7 @@ def test_coco_ids_that_are_listed_twice_or_not_at_all(written) -> None:
 
 
 def test_coco_annotators_are_attributes(written) -> None:
-    """Who marks elsewhere and not here has looked and found nothing."""
+    """An annotator who marks other images and not this one looked and found nothing."""
     square = [[0, 0, 2, 0, 2, 2, 0, 2]]
     path = written(
         coco(

@@ -1,4 +1,4 @@
-"""What is written is read by other programs as it was: every voxel, and where it lies."""
+"""Exported masks, read by other programs: every voxel and its position."""
 
 import zlib
 from collections.abc import Callable

@@ -66,7 +66,7 @@ def leave(fused, tmp_path, capsys):
 
 @pytest.fixture
 def detected(leave):
-    """What the table says is there: places by image."""
+    """Return the positions that the table contains, by image."""
     (path,) = leave("csv", "table")
     points_of = {}
     with Path(path).open(encoding="utf-8", newline="") as file:

@@ -26,7 +26,7 @@ Row = tuple[str, str, str, str]
 
 
 def crowd(images: Sequence[str] = ("a.png", "b.png"), seed: int = 0) -> list[list[Row]]:
-    """What each annotator clicks on each image: most of the objects, and now and then a stray place."""
+    """Return each annotator's clicks on each image: most of the objects, and sometimes a stray position."""
     rng = np.random.default_rng(seed)
     visits = []
     for person in range(PEOPLE):

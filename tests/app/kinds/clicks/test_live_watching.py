@@ -1,4 +1,4 @@
-"""What came on an image, in steps: the same however often it was read, and all of it."""
+"""Steps of live watching: complete, and the same however often the source is read."""
 
 import numpy as np
 import pytest

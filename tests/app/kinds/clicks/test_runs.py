@@ -204,7 +204,7 @@ def test_a_failure_keeps_the_others_and_its_own_account(images, monkeypatch):
 
 
 def die_of_it(names, *_):
-    """What a worker does in the test below: one image is too much for it."""
+    """Fail on one image, as a worker of the test below."""
     if "image 3" in names:
         os._exit(9)
     threads = " ".join(

@@ -14,7 +14,7 @@ TASKS = 120
 CLASSES = ("cat", "dog")
 GOOD = tuple(f"good {n}" for n in range(9))
 LIAR, LAZY = "liar", "<b>lazy</b>"
-"""Who says the other class, and who says cat always."""
+"""The annotator who gives the other class, and the one who always answers cat."""
 
 PEOPLE = (*GOOD, LIAR, LAZY)
 

@@ -1,4 +1,4 @@
-"""What leaves a study of labels: read back as the next program would."""
+"""Exports of labels, read as the next program reads them."""
 
 import json
 import shutil

@@ -41,7 +41,7 @@ def four_raters(folder: Path, stem: str = "") -> list[Path]:
 
 
 def marks(tmp_path):
-    """Who marked which structure on which image, with the number of voxels."""
+    """Return annotator, structure and image of each mask, with the number of voxels."""
     with Study.open(tmp_path / "s.rscope") as study:
         names = {entry.id: entry.name for entry in study.images()}
         return {(names[e.image], e.annotator, e.structure): e.voxels for e in mask_entries(study)}

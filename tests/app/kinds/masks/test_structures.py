@@ -1,4 +1,4 @@
-"""What structures stand for: kept from file to file, recognised by names, chosen by the expert."""
+"""Codes of structures: kept from file to file, recognised by names, chosen by the expert."""
 
 import highdicom
 import nrrd

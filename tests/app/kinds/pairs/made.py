@@ -7,10 +7,10 @@ ITEMS = tuple(f"item {n:02}" for n in range(16))
 
 GOOD = tuple(f"good {n:02}" for n in range(40))
 UGLY = tuple(f"ugly {n:02}" for n in range(9))
-"""Who click the left side without looking in 7 of 10 cases."""
+"""Annotators who click the left side without looking in 7 of 10 cases."""
 
 BAD = tuple(f"<b>bad</b> {n}" for n in range(6))
-"""Who click the right side always."""
+"""Annotators who always click the right side."""
 
 PEOPLE = GOOD + UGLY + BAD
 BIASED = frozenset(UGLY + BAD)

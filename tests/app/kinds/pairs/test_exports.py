@@ -1,4 +1,4 @@
-"""What leaves a study of pairs: read back as the next program would."""
+"""Exports of pairs, read as the next program reads them."""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ def all_are_large(monkeypatch, tmp_path):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What the evidence panel was given last."""
+    """Return the last contents of the evidence panel."""
     values = []
     show = EvidencePanel.show_spot
 

@@ -44,7 +44,7 @@ def is_careful() -> np.ndarray:
 
 
 def is_early() -> np.ndarray:
-    """Who worked on the first half of the tasks."""
+    """Return the annotators who worked on the first half of the tasks."""
     return np.arange(PEOPLE) < PEOPLE // 2
 
 

@@ -13,7 +13,7 @@ def ball(radius: float, centre: tuple[float, float, float] = (16.0, 20.0, 20.0))
 
 
 def drawn() -> dict[str, np.ndarray]:
-    """What four readers drew: alike, but that one goes far beyond in one place."""
+    """Return the masks of four readers: similar, but one goes far beyond in one place."""
     masks = {name: ball(8.0 + 0.25 * number) for number, name in enumerate(READERS)}
     masks["dan"] = masks["dan"] | ball(5.0, (16.0, 20.0, 30.0))
     return masks

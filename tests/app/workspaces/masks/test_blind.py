@@ -17,7 +17,7 @@ from tests.app.workspaces.masks.driving import consensus, go_to, key, states
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
 
 MINE = ball(6.0, (16.0, 20.0, 24.0))
-"""What the expert draws: neither what the readers drew nor what the model makes of it."""
+"""Mask of the expert: neither that of a reader nor that of the model."""
 
 
 def draw(window, qtbot, mask, at=None):

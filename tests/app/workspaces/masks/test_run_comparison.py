@@ -31,7 +31,7 @@ def block(width: int, rows: int = 8) -> np.ndarray:
 
 
 DRAWN = {"ann": block(8), "ben": block(9), "cat": block(12)}
-"""What the readers drew; most of them mark a block of 9 columns."""
+"""Masks of the readers; most of them mark a block of 9 columns."""
 
 
 def a_result(consensus: np.ndarray, structures: tuple[str, ...] = ("nodule",)) -> CaseResult:
@@ -84,7 +84,7 @@ def compare(window, qtbot, *names: str):
 
 
 def table_rows(window) -> list[dict[str, str]]:
-    """What the table says, run by run; figures without their intervals."""
+    """Return the rows of the table by run; figures without their intervals."""
     model = window.workspace.run_comparison.table.view.model()
     names = [model.headerData(index, Qt.Orientation.Horizontal) for index in range(model.columnCount())]
     return [

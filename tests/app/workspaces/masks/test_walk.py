@@ -25,7 +25,7 @@ BUMPS = {
     ("third", "liver"): 0, ("third", "spleen"): 1,
 }  # fmt: skip
 PLACES = ((16.0, 20.0, 31.0), (16.0, 20.0, 9.0))
-"""Where one reader goes beyond the others."""
+"""Region in which one reader goes beyond the others."""
 
 
 def drawn(bumps: int) -> dict[str, np.ndarray]:
