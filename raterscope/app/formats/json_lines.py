@@ -98,6 +98,8 @@ def _rows(path: Path, record: dict[str, Any]) -> list[Row]:
         return [_prodigy_row(path, record)]
     if isinstance(record.get("fields"), dict) and "responses" in record:
         return _argilla_rows(record)
+    if _is_studio_task(record):
+        return list(_compared_rows(path, record))
     if {"model_1", "model_2", "g1_winner", "g2_winner"} <= record.keys():
         return _judged_twice(record)
     if len(record) > 2 and all(isinstance(value, list) for value in record.values()):
@@ -119,6 +121,49 @@ def _judged_twice(record: dict[str, Any]) -> list[Row]:
             (first, second, _text(record["g1_winner"])), (second, first, _text(record["g2_winner"])),
         )
     ]  # fmt: skip
+
+
+def _is_studio_task(record: dict[str, Any]) -> bool:
+    annotations = record.get("annotations")
+    return (
+        isinstance(record.get("data"), dict)
+        and isinstance(annotations, list)
+        and all(isinstance(annotation.get("result"), list) for annotation in entries(annotations))
+    )
+
+
+def _compared_rows(path: Path, task: dict[str, Any]) -> Iterator[Row]:
+    """Yield the comparisons of a task of Label Studio: the value of `Pairwise` of each annotation."""
+    from raterscope.app.formats.label_studio import annotator_name
+
+    data = task["data"]
+    for annotation in entries(task["annotations"]):
+        results = [] if annotation.get("was_cancelled") is True else entries(annotation.get("result"))
+        for result in results:
+            value = result.get("value")
+            if result.get("type") != "pairwise" or not isinstance(value, dict):
+                continue
+            sides = _text(result.get("to_name")).split(",")
+            keys = [_data_key(data, name.strip()) for name in sides]
+            if len(keys) != 2 or None in keys or keys[0] == keys[1]:
+                raise InputError(
+                    "compares objects that no field of its data is named after; name the fields as in toName",
+                    file=path, field=f"task {_text(task.get('id'))}",
+                )  # fmt: skip
+            shown = {name: cell for name, cell in _cells(data) if name not in keys}
+            yield shown | {
+                "annotator": annotator_name(annotation.get("completed_by")) or path.stem,
+                "left": _text(data[keys[0]]), "right": _text(data[keys[1]]),
+                "choice": _text(value.get("selected")), "time": _text(annotation.get("created_at")),
+            }  # fmt: skip
+
+
+def _data_key(data: dict[str, Any], name: str) -> str | None:
+    """Return the field that an object shows: that of its name, or the only one with its last letter."""
+    if name in data:
+        return name
+    ends = [key for key in data if key[-1:].casefold() == name[-1:].casefold()]
+    return ends[0] if len(ends) == 1 else None
 
 
 def _prodigy_row(path: Path, record: dict[str, Any]) -> Row:

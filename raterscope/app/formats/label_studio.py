@@ -84,6 +84,12 @@ class LabelStudioDocument(Document):
                         contents |= _contents(region)
         return frozenset(contents)
 
+    def holds_comparisons(self) -> bool:
+        """Return whether annotators only compared objects, with the tag Pairwise."""
+        results = (result for task in entries(self._tasks) for result in entries(task.get("annotations")))
+        kinds = {_kind(region) for result in results for region in entries(result.get("result"))}
+        return kinds == {"pairwise"}
+
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the annotations and predictions of each task.
 
@@ -137,7 +143,7 @@ def _annotations(task: dict[str, Any], remarks: Remarks) -> Iterator[tuple[dict[
         if entry.get("was_cancelled") is True:
             remarks.left_out["cancelled annotations"] += 1
             continue
-        yield entry, _annotator(entry.get("completed_by"))
+        yield entry, annotator_name(entry.get("completed_by"))
     for entry in entries(task.get("predictions")):
         if isinstance(entry.get("result"), list):
             yield entry | {"ground_truth": None}, f"model {text_of(entry.get('model_version'))}".strip()
@@ -163,11 +169,12 @@ def _file_in(address: str) -> str:
     return name
 
 
-def _annotator(author: Any) -> str | None:
+def annotator_name(author: Any) -> str | None:
+    """Return the name of the user who completed an annotation."""
     if isinstance(author, dict):
         full = f"{text_of(author.get('first_name'))} {text_of(author.get('last_name'))}".strip()
         name = full or text_of(author.get("username")) or text_of(author.get("email"))
-        return name or _annotator(author.get("id"))
+        return name or annotator_name(author.get("id"))
     if type(author) is int:
         return f"annotator {author}"
     return text_of(author) or None

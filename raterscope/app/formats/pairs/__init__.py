@@ -18,10 +18,15 @@ def has_pairs(file: File) -> bool:
 
     The result is False for a file that cannot be read.
     """
+    from raterscope.app.formats.label_studio import LabelStudioDocument
+
     try:
         source = open_source(file)
         if _is_json(source):
-            return source.document() is None and holds_pairs(source.records().table)
+            document = source.document()
+            if isinstance(document, LabelStudioDocument):
+                return document.holds_comparisons()
+            return document is None and holds_pairs(source.records().table)
         return holds_pairs(source.head().table)
     except InputError:
         return False

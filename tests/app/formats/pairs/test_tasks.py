@@ -138,3 +138,36 @@ def test_a_judgment_without_names_of_models_is_refused(tmp_path):
     path.write_text(json.dumps(record) + "\n")
     with pytest.raises(InputError, match="model_a: is empty"):
         read_pairs(path)
+
+
+def studio_task(number, data, *selected, compared="text1,text2"):
+    """Return a task of Label Studio with a comparison by each annotator; None for one who skipped it."""
+    marks = [
+        {"value": {"selected": side}, "from_name": "pw", "to_name": compared, "type": "pairwise"}
+        for side in selected
+    ]
+    annotations = [
+        {"completed_by": user, "result": [mark] if mark["value"]["selected"] else [],
+         "created_at": "2024-03-01T10:00:00Z", "was_cancelled": False}
+        for user, mark in enumerate(marks, 1)
+    ]  # fmt: skip
+    return {"id": number, "data": data, "annotations": annotations, "predictions": []}
+
+
+@pytest.mark.parametrize("compared", ["text1,text2", "txt-1,txt-2"])
+def test_comparisons_of_label_studio(tmp_path: Path, compared: str) -> None:
+    path = tmp_path / "studio.json"
+    tasks = [
+        studio_task(1, {"text1": "a", "text2": "b", "prompt": SKY}, "left", "right", compared=compared),
+        studio_task(2, {"text1": "c", "text2": "a", "prompt": SEA}, None, "left", compared=compared),
+    ]
+    path.write_text(json.dumps(tasks))
+    assert has_pairs(path)
+    (table,) = read_pairs(path)
+    assert table.annotators == ("annotator 1", "annotator 2")
+    assert [table.items[at] for at in table.left] == ["a", "a", "c"]
+    assert [table.items[at] for at in table.right] == ["b", "b", "a"]
+    assert table.choice.tolist() == [1, -1, 1]
+    path.write_text(json.dumps([studio_task(7, {"left": "a", "other": "b"}, "left", compared=compared)]))
+    with pytest.raises(InputError, match="field task 7: compares objects that no field"):
+        read_pairs(path)
