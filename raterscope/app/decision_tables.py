@@ -39,6 +39,7 @@ from raterscope.app.review import (
     identities,
     known_voxels,
 )
+from raterscope.app.study.kinds import STORED
 from raterscope.app.study.masks import read_masks, refuse_join, settle_by, settled_of
 from raterscope.app.study.references import ImageNames
 from raterscope.app.study.runs import make_renaming, original_names
@@ -192,13 +193,14 @@ class _Reader:
         return CommentSubject(of=kind, name=self._cell(column, row), number=number, x=x, y=y)
 
     def _item(self, kind: str, name: str) -> int:
-        if kind in ("labels", "pairs"):
+        by_question = STORED[kind].by_question
+        if by_question:
             number = self._questions.get((kind, name.casefold()))
         else:
             image = self._images.find(name)
             number = None if image is None else image.id
         if number is None:
-            noun = "image" if kind in ("clicks", "masks") else "question"
+            noun = "question" if by_question else "image"
             names = [named for (own, _), named in self._study.names().items() if own == kind]
             expected = f"; expected one of {plain_names(names, 3, 40)}" if names else ""
             raise _Problem(
