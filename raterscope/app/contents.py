@@ -26,8 +26,8 @@ from raterscope.app.review import (
 )
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.image_groups import present_groups
-from raterscope.app.study.import_undo import undoable_import
-from raterscope.app.study.records import CohortCase, ImportedFile, Item, LastImport
+from raterscope.app.study.import_undo import import_dates, undoable_import
+from raterscope.app.study.records import CohortCase, Item, LastImport
 
 Found = TypeVar("Found", bound=Item)
 
@@ -60,7 +60,7 @@ class Contents:
     """Whether it is a collected reader study."""
     last_import: LastImport | None = None
     """The last import, if it can be undone."""
-    imported_files: Mapping[str, ImportedFile] = field(default_factory=dict)
+    import_dates: Mapping[str, str] = field(default_factory=dict)  # of tables
     """Imported tables, by name, size and time of change."""
     hidden: bool = False
     """Whether the names of annotators are hidden."""
@@ -222,7 +222,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         cohort=study.settings.cohort,
         has_readers=study.settings.reader_study is not None,
         last_import=undoable_import(study, runs),
-        imported_files=study.settings.imported_files,
+        import_dates=import_dates(study),
     )
 
 

@@ -60,7 +60,7 @@ from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_fil
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, in_words
 from raterscope.app.study import ImageEntry, Study
-from raterscope.app.study.import_undo import record_import, repeated_files, state_before
+from raterscope.app.study.import_undo import import_dates, record_import, repeated_files, state_before
 from raterscope.app.study.labels import link_pictures, order_classes
 from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
@@ -434,11 +434,10 @@ def store(
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)
     with study.change():
         before = state_before(study)
-        repeated = repeated_files(study.settings.imported_files, [table.path for table in _tables(readings)])
+        repeated = repeated_files(import_dates(study), [table.path for table in _tables(readings)])
         sentences = _store(readings, placement, study, watch, extent)
         sentences += [
-            f"{plain(path.name)} counts again: it was imported as {plain(file.name)} on {file.at}."
-            for path, file in repeated.items()
+            f"{plain(path.name)} counts again: it was imported on {date}." for path, date in repeated.items()
         ]
         if class_order and not order_classes(study, class_order):
             names = {name for entry in study.questions() for name in entry.scheme.classes}

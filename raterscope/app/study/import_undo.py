@@ -1,6 +1,7 @@
 """Undo of the last import: what it added is removed, as long as nothing was built on it.
 
-The settings record the state before the last import, and names, sizes and times of imported tables.
+The settings record the state before the last import, and by which import each table came, known by its name,
+size and time of change.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
@@ -73,12 +73,7 @@ def record_import(study: Study, before: BeforeImport, files: Sequence[Path], tab
         },
         structures=tuple(sorted(now.structures - before.structures)),
     )
-    at = f"{datetime.now(UTC):%Y-%m-%d}"
-    known = {
-        _identity(path): ImportedFile(plain(path.name, 200), at, now.imports)
-        for path in dict.fromkeys(tables)
-        if path.is_file()
-    }
+    known = {_identity(path): ImportedFile(now.imports) for path in dict.fromkeys(tables) if path.is_file()}
     if known:
         study.settings.imported_files = {**known, **study.settings.imported_files}
 
@@ -89,8 +84,21 @@ def _identity(path: Path) -> str:
     return f"{path.name}:{status.st_size}:{status.st_mtime_ns}"
 
 
-def repeated_files(known: Mapping[str, ImportedFile], paths: Sequence[Path]) -> dict[Path, ImportedFile]:
-    """Return the files that are in the study already, of folders too, with the earlier import of each."""
+def import_dates(study: Study) -> dict[str, str]:
+    """Return the dates of imported tables, by name, size and time of change."""
+    files = study.settings.imported_files
+    if not files:
+        return {}
+    with study.reading() as connection:
+        dates = dict(connection.execute("SELECT id, substr(at, 1, 10) FROM imports"))
+    return {identity: dates[file.number] for identity, file in files.items() if file.number in dates}
+
+
+def repeated_files(known: Mapping[str, str], paths: Sequence[Path]) -> dict[Path, str]:
+    """Return the files that are in the study already, of folders too, with the date of each import.
+
+    `known`: see `import_dates`.
+    """
     names = {identity.rsplit(":", 2)[0] for identity in known}
     files = (file for path in paths for file in (walk_files(path) if path.is_dir() else [path]))
     present = (file for file in files if file.name in names and file.is_file())

@@ -235,10 +235,8 @@ class ReadProgress(msgspec.Struct, frozen=True):
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """Table that was imported, known by its name, size and time of change."""
+    """Table that was imported, known by its name, size and time of change; see `import_undo`."""
 
-    name: str
-    at: str  # date
     number: int  # number of its import
 
 

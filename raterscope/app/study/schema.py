@@ -73,7 +73,8 @@ The file is in WAL mode while it is open, and a single plain file when it is clo
     ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators, and
     ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed, and
     ``reader_study`` (JSON), the reads of a collected reader study with their times;
-    ``last_import`` (JSON), what the last import added, and ``imported_files`` (JSON), digests of tables.
+    ``last_import`` (JSON), what the last import added, and ``imported_files`` (JSON),
+    the import of each table by its name, size and time of change.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB. Each chunk is
     compressed by zlib, whose checksum reveals damage.

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from raterscope.app.kinds.masks.imports import StudyImages
     from raterscope.app.review import Decision
     from raterscope.app.study import Study
-    from raterscope.app.study.records import ImportedFile
     from raterscope.app.window.import_reading import Batch, PreparedImport, Question
     from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog, ColumnMappingDialog
     from raterscope.widgets.dialogs.import_preview import ImportDialog
@@ -327,21 +326,21 @@ class Importer(QObject):
         from raterscope.app.window.import_reading import Batch
 
         batch, contents = Batch(tuple(paths), self._study()), self._document.contents
-        if batch.study is None or contents is None or not contents.imported_files:
+        if batch.study is None or contents is None or not contents.import_dates:
             self._read(batch)
             return
-        known = contents.imported_files
+        known = contents.import_dates
         job = self._jobs.start(
             f"Reading {_of(batch.paths)}", lambda _watch: repeated_files(known, batch.paths), quiet=True
         )
         job.finished.connect(partial(self._on_repeated, batch))
         job.failed.connect(partial(self._on_failed, batch))
 
-    def _on_repeated(self, batch: Batch, repeated: Mapping[Path, ImportedFile]) -> None:
+    def _on_repeated(self, batch: Batch, repeated: Mapping[Path, str]) -> None:
         if not repeated:
             self._read(batch)
             return
-        path, file = next(iter(repeated.items()))
+        path, date = next(iter(repeated.items()))
         others = tuple(path for path in batch.paths if path not in repeated)
         which = f" (and {len(repeated) - 1:,} more) are" if len(repeated) > 1 else " is"
         problem = f"{plain(path.name)} is in the study already"
@@ -349,8 +348,7 @@ class Importer(QObject):
             self._window,
             "Imported already",
             f"{plain(path.name)}{which} in the study already.",
-            f"It was imported as {plain(file.name)} on {file.at}. If it is imported again, its annotations "
-            "count twice.",
+            f"It was imported on {date}. If it is imported again, its annotations count twice.",
             "Import again",
             "Skip",
             partial(self._read, batch),

@@ -1,5 +1,6 @@
 """Undo of the last import: the study is as it was before, or the undo is refused."""
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -122,6 +123,20 @@ def test_a_table_that_is_imported_again_is_named(study, take_in):
     assert any(sentence.startswith("clicks.csv counts again") for sentence in take_in("clicks"))
     undo_import(study)
     assert any("counts again" in sentence for sentence in take_in("clicks"))
+
+
+def test_a_table_that_an_earlier_version_recorded_is_known_with_the_date_of_its_import(study, take_in):
+    take_in("clicks")
+    with study.change() as connection:
+        connection.execute("UPDATE imports SET at = '2024-02-03T04:05:06+00:00'")
+        ((value,),) = connection.execute("SELECT value FROM settings WHERE name = 'imported_files'")
+        files = {
+            identity: {**file, "name": "c.csv", "at": ""} for identity, file in json.loads(value).items()
+        }
+        connection.execute(
+            "UPDATE settings SET value = ? WHERE name = 'imported_files'", (json.dumps(files),)
+        )
+    assert "clicks.csv counts again: it was imported on 2024-02-03." in take_in("clicks")
 
 
 def test_a_second_reader_does_not_undo_the_import(study, take_in, tmp_path):
