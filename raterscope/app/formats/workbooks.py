@@ -22,6 +22,13 @@ _MAX_CELLS = 1 << 24
 """Maximum number of cells of a sheet, including empty cells in between; all are in memory."""
 
 _PART, _LONGEST_REFERENCE = 1 << 20, 64
+_LONGEST_FORMULA = 1 << 15
+_FORMULA = re.compile(
+    rb"""<c\b([^<>]{0,200}\br="([A-Z]{1,3}[0-9]{1,7})"[^<>]{0,200})>\s?"""
+    rb"""<f\b[^<>]{0,500}(?:/>|>[^<]{0,20000}</f>)\s?(?:<v\s?/>|<v></v>)?\s?</c>"""
+)
+"""Pattern of a cell in an Excel sheet with a formula and no value."""
+
 _REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]{0,3})([0-9]{1,7})["']""")
 """Pattern of a row or cell in an Excel sheet, such as r="12" or r="AB12"."""
 
@@ -33,7 +40,9 @@ def read_sheet(path: Path) -> io.BytesIO:
     for a damaged, encrypted, empty or too large file.
     """
     with _errors(path):
-        rows = _choose(path, _sheets(path)).to_python(skip_empty_area=False)
+        sheet = _choose(path, _sheets(path))
+        _refuse_uncalculated(path, sheet.name)
+        rows = sheet.to_python(skip_empty_area=False)
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
         return io.BytesIO(text.getvalue().encode("utf-8"))
@@ -91,7 +100,7 @@ def _errors(path: Path) -> Iterator[None]:
         yield
     except python_calamine.PasswordError:
         raise InputError("is protected by a password; save it without one", file=path) from None
-    except (python_calamine.CalamineError, OSError, ValueError) as error:
+    except (python_calamine.CalamineError, OSError, ValueError, LookupError, SyntaxError) as error:
         raise InputError("is a damaged spreadsheet; save it again, or as CSV", file=path) from error
 
 
@@ -134,6 +143,48 @@ def _extent(stream: IO[bytes]) -> tuple[int, int]:
             columns = max(columns, _column_number(letters))
         rest = text[-_LONGEST_REFERENCE:]
     return rows, columns
+
+
+def _refuse_uncalculated(path: Path, name: str) -> None:
+    """Refuse a sheet of Excel with a formula whose value was never stored, and which would read as empty."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        part = _part_of(archive, name)
+        if part is None:
+            return
+        with archive.open(part) as stream:
+            rest = b""
+            while text := stream.read(_PART):
+                text = rest + text
+                for cell in _FORMULA.finditer(text) if b"<f" in text else ():
+                    if b't="str"' not in cell[1]:  # whose value is an empty text
+                        raise InputError(
+                            f'cell {cell[2].decode()} of the sheet "{plain(name, 40)}" holds a formula '
+                            "without a stored value; open the file in Excel or LibreOffice and save it",
+                            file=path,
+                        )
+                rest = text[-_LONGEST_FORMULA:]
+
+
+def _part_of(archive: zipfile.ZipFile, name: str) -> str | None:
+    """Find the file of a sheet in an Excel workbook; None in other spreadsheets."""
+    from defusedxml.ElementTree import fromstring
+
+    if "xl/workbook.xml" not in archive.namelist():
+        return None
+    sheets = fromstring(archive.read("xl/workbook.xml")).iterfind(".//{*}sheet")
+    numbers = [
+        value
+        for sheet in sheets
+        if sheet.get("name") == name
+        for key, value in sheet.items()
+        if key.endswith("}id")
+    ]
+    links = fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    targets = [link.get("Target", "") for link in links if link.get("Id") in numbers]
+    parts = [target.lstrip("/") if target[:1] == "/" else f"xl/{target}" for target in targets]
+    return parts[0] if parts and parts[0] in archive.namelist() else None
 
 
 def _column_number(letters: bytes) -> int:

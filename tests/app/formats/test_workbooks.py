@@ -124,3 +124,30 @@ def test_a_sheet_of_opendocument_is_read_within_the_limit_of_cells(tmp_path, mon
     monkeypatch.setattr(workbooks, "_MAX_CELLS", 5)
     with pytest.raises(InputError, match="has 3 rows and 2 columns"):
         read_table(path)
+
+
+def test_a_formula_without_a_stored_value_is_named_with_its_sheet(tmp_path):
+    rows = [["annotator", "image", "x", "y"], ["kim", "s.png", 3, 4], ["kim", "s.png", "=C2+1", 4]]
+    path = workbook(tmp_path / "a.xlsx", rows)
+    with pytest.raises(InputError, match=r'a\.xlsx: cell C3 of the sheet "sheet 0" holds a formula without'):
+        read(path)
+    other = workbook(tmp_path / "b.xlsx", rows[:2], rows)  # in a sheet that is not read
+    assert read(other).x.tolist() == [3.0]
+
+
+def test_a_formula_with_a_stored_value_is_that_value(tmp_path):
+    rows = [["annotator", "image", "x", "y"], ["kim", "s.png", "=1+1", 4], ["kim", "=1", "", ""]]
+    path = workbook(tmp_path / "a.xlsx", rows)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = parts["xl/worksheets/sheet1.xml"]
+    sheet = sheet.replace(b"<f>1+1</f><v />", b"<f>1+1</f><v>2</v>").replace(
+        b"<f>1</f><v />", b"<f>1</f><v>7</v>"
+    )
+    empty = b'<c r="E2" t="str"><f>IF(C2=2,"","x")</f><v></v></c></row><row r="3"'
+    parts["xl/worksheets/sheet1.xml"] = sheet.replace(b'</row><row r="3"', empty)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    clicks = read(path)
+    assert (clicks.x.tolist(), clicks.images) == ([2.0], ("s.png", "7"))
