@@ -8,11 +8,16 @@ doi:10.5281/zenodo.5711226.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from io import BytesIO
 from pathlib import Path, PureWindowsPath
 from typing import Any, ClassVar
 
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import (
     Annotation,
     AnnotationSet,
@@ -28,7 +33,7 @@ from raterscope.app.formats.annotations import (
     Remarks,
     Shape,
 )
-from raterscope.app.formats.untrusted import entries, text_of
+from raterscope.app.formats.untrusted import entries, input_errors, text_of
 
 _CONTENTS: Mapping[Any, Content] = {
     "point": "points", "points": "points", "polygon": "areas", "mask": "areas", "circle": "areas",
@@ -61,7 +66,27 @@ class LabelmeDocument(Document):
         """List the single image."""
         name = text_of(PureWindowsPath(text_of(self._content.get("imagePath"))).name)
         width, height = (self._content.get(f"image{side}") for side in ("Width", "Height"))
+        if width is None and height is None:
+            width, height = self._image_size
         return (Item(name, "", width, height, "imageHeight"),)
+
+    @cached_property
+    def _image_size(self) -> tuple[int | None, int | None]:
+        """Size of the image within the file or beside it, because older versions do not state it."""
+        from PIL import Image
+
+        from raterscope.app.formats.sources import Source
+
+        packed = self._content.get("imageData")
+        if isinstance(packed, str):
+            with input_errors(self._path, "an image"), Image.open(BytesIO(b64decode(packed))) as image:
+                return image.size
+        beside = PureWindowsPath(text_of(self._content.get("imagePath")))
+        with suppress(InputError):
+            if beside.name and not beside.anchor:
+                file = Source(self._path.parent / beside.as_posix()).image().file
+                return int(file.width), int(file.height)
+        return None, None
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield all shapes as one set; a file without shapes means that the annotator marked nothing."""

@@ -315,6 +315,26 @@ def test_labelme(written) -> None:
     assert table.notices == ("Skipped, because they are not masks: points 1.",)
 
 
+@pytest.mark.parametrize("where", ["within", "beside", "nowhere"])
+def test_labelme_without_a_size_takes_that_of_its_image(written, tmp_path: Path, where: str) -> None:
+    content = labelme({"label": "p", "shape_type": "polygon", "points": [[0, 0], [2, 0], [2, 2], [0, 2]]})
+    del content["imageHeight"], content["imageWidth"]
+    image = io.BytesIO()
+    Image.new("L", (20, 10)).save(image, format="PNG")
+    content["imageData"] = base64.b64encode(image.getvalue()).decode() if where == "within" else None
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+    path = written(content, "a/a.json")
+    if where == "beside":
+        (tmp_path / "b" / "a.png").write_bytes(image.getvalue())
+    if where == "nowhere":
+        with pytest.raises(InputError, match="field imageHeight: does not state the size of its image"):
+            read_masks(path, annotator="anna")
+    else:
+        (mask,) = read_masks(path, annotator="anna").masks
+        assert (mask.grid.shape, mask.whole().sum()) == ((1, 10, 20), 4)
+
+
 def test_labelme_of_who_marked_nothing(written) -> None:
     (mask,) = read_masks(written(labelme()), annotator="anna", structure="cell").masks
     assert (mask.annotator, mask.structure, mask.values.size) == ("anna", "cell", 0)
