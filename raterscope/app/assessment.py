@@ -73,8 +73,9 @@ class ComparedItem:
 
 
 def step_in_words(old: float, new: float) -> str:
-    """Write a change from one share to another: "0.44 → 0.93"."""
-    return f"{share_in_words(old)} \N{RIGHTWARDS ARROW} {share_in_words(new)}"
+    """Write a change from one share to another, with digits that show it: "0.44 → 0.93", "0.902 → 0.898"."""
+    digits = next((digits for digits in (2, 3) if round(old, digits) != round(new, digits)), 4)
+    return f"{old:.{digits}f} \N{RIGHTWARDS ARROW} {new:.{digits}f}"
 
 
 def share_in_words(value: float) -> str:

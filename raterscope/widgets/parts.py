@@ -515,8 +515,10 @@ class FormDialog(QDialog):
         self.setWindowTitle(title)
         set_lengths(self, minimumWidth=width, minimumHeight=height)
 
-    def lay_out(self, heading: str, about: str, *parts: Part | Mapping[str, QWidget], accept: str) -> None:
-        """Place heading, explanation (both may be empty) and parts below each other.
+    def lay_out(
+        self, heading: str, about: str, *parts: Part | Mapping[str, QWidget], accept: str
+    ) -> QDialogButtonBox:
+        """Place heading, explanation (both may be empty) and parts below each other; return the buttons.
 
         A mapping is a form: fields by label; the label is also the field's name for screen readers, unless it
         has one.
@@ -536,6 +538,7 @@ class FormDialog(QDialog):
         # The default button must already be in the dialog.
         box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
         self.accepting.setDefault(True)
+        return box
 
     def showEvent(self, event: QShowEvent) -> None:
         """Reserve space for wrapped text, because Qt limits a dialog to two thirds of the screen."""

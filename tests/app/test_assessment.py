@@ -16,6 +16,7 @@ from raterscope.app.assessment import (
     comparable_crowds,
     comparable_in_words,
     nearest,
+    step_in_words,
     trust_from,
 )
 from raterscope.app.cli.program import main
@@ -31,6 +32,14 @@ from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.app.workspaces.masks.scene import read_summaries, summarize
 from tests.algorithms.masks.test_calibration import a_crowd
 from tests.app.kinds.labels.made import write_truth, write_votes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [(0.438, 0.931, "0.44 → 0.93"), (0.9012, 0.8977, "0.901 → 0.898"), (0.90001, 0.89999, "0.9000 → 0.9000")],
+)
+def test_a_change_is_written_with_digits_that_show_it(old, new, text):
+    assert step_in_words(old, new) == text
 
 
 def trust(posterior, right):

@@ -5,7 +5,7 @@ An import is read outside the GUI thread and shown in a preview; dialogs ask for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -341,7 +341,7 @@ class Importer(QObject):
             self._read(batch)
             return
         path, date = next(iter(repeated.items()))
-        others = tuple(path for path in batch.paths if path not in repeated)
+        others = _without(batch, repeated)
         which = f" (and {len(repeated) - 1:,} more) are" if len(repeated) > 1 else " is"
         problem = f"{plain(path.name)} is in the study already"
         ask(
@@ -352,9 +352,7 @@ class Importer(QObject):
             "Import again",
             "Skip",
             partial(self._read, batch),
-            partial(self._read, replace(batch, paths=others, excluded=frozenset(repeated)))
-            if others
-            else partial(self._on_unanswered, problem, batch),
+            partial(self._read, others) if others.paths else partial(self._on_unanswered, problem, batch),
         )
 
     def _ask_undo(self) -> None:
@@ -516,8 +514,10 @@ class Importer(QObject):
         assert file is not None
         kinds, chosen = table_kinds(unknown)
         dialog = ColumnMappingDialog(
-            unknown.header, unknown.rows, kinds, chosen, file.name, unknown.problem, parent=self._window
-        )
+            unknown.header, unknown.rows, kinds, chosen, file.name, unknown.problem, self._window,
+            skippable=batch.paths != (file,),
+        )  # fmt: skip
+        dialog.skipped.connect(partial(self._read, _without(batch, {file})))
         dialog.accepted.connect(partial(self._on_mapped, batch, file, dialog))
         dialog.rejected.connect(
             partial(self._on_unanswered, f"the columns of {file.name} were not assigned", batch)
@@ -576,6 +576,12 @@ class Importer(QObject):
         if batch is not None:
             batch.sources.close()
         self.message.emit(f"Nothing was imported: {problem}." if problem else "Nothing was imported.")
+
+
+def _without(batch: Batch, files: Collection[Path]) -> Batch:
+    """Leave files out, also those within a folder of the batch."""
+    paths = tuple(path for path in batch.paths if path not in files)
+    return replace(batch, paths=paths, excluded=batch.excluded.union(files))
 
 
 def _of(paths: Sequence[Path]) -> str:

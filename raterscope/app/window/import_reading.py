@@ -298,7 +298,10 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImp
         if unknown.file is None:
             raise
         return unknown
-    first = paths[0] if paths[0] in batch.paths else batch.paths[0].with_name(paths[0].name)
+    unreadable = {error.file for error in readings.skipped}
+    first = next((path for path in paths if path not in unreadable), paths[0])
+    if first not in batch.paths:  # a converted file
+        first = batch.paths[0].with_name(first.name)
     pictures = {image.path for image in readings.images}
     pictures.update(path for volume in readings.volumes for path in volume.files)
     if first in pictures and len(readings.images) + len(readings.volumes) > 1:

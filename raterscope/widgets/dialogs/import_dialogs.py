@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
+    QDialogButtonBox,
     QHeaderView,
     QLineEdit,
     QTableWidget,
@@ -148,8 +149,10 @@ class ColumnMappingDialog(FormDialog):
     """Dialog with a choice above each column; open it with ``open()`` and read `mapping` when accepted.
 
     `header`, `rows`, `kinds`, `chosen`: see `ColumnChoices`. `title`: name of the file. `problem`: why
-    recognised columns must be confirmed.
+    recognised columns must be confirmed. `skippable`: whether a button skips this file and imports others.
     """
+
+    skipped = Signal()
 
     def __init__(
         self,
@@ -160,6 +163,8 @@ class ColumnMappingDialog(FormDialog):
         title: str = "",
         problem: str = "",
         parent: QWidget | None = None,
+        *,
+        skippable: bool = False,
     ) -> None:
         super().__init__("Assign columns", parent, width=0)
         self.resize(720, 380)
@@ -167,7 +172,11 @@ class ColumnMappingDialog(FormDialog):
         heading = title or "A table with an unknown header"
         about = f"{problem}. " if problem else ""
         about += "Select what each column holds. Other columns are ignored."
-        self.lay_out(heading, about, (self.columns, 1), accept="Import")
+        box = self.lay_out(heading, about, (self.columns, 1), accept="Import")
+        if skippable:
+            skip = box.addButton("Skip this file", QDialogButtonBox.ButtonRole.ActionRole)
+            skip.setAutoDefault(False)
+            skip.clicked.connect(self._skip)
         self._settle()
         self.columns.changed.connect(self._settle)
 
@@ -183,6 +192,11 @@ class ColumnMappingDialog(FormDialog):
 
     def _settle(self) -> None:
         self.accepting.setEnabled(not self.columns.problem())
+
+    def _skip(self) -> None:
+        self.hide()  # not rejected: the other files are imported
+        self.skipped.emit()
+        self.deleteLater()
 
 
 def _short(text: str) -> str:

@@ -183,12 +183,12 @@ class ExclusionPanel(QWidget):
         theme.set_role(self, "panel")
         self.setAccessibleName("Exclude")
         self._changes: Sequence[Change] = ()
-        self._summary = ElidedLabel("", "small")
+        self._summary = plain_label("", "title", wrap=True)
         self.also = ""
         """Text on changes that have another cause than this exclusion."""
         choosing = self._make_choosing()
         choosing.setHidden(not weights)
-        self._title = plain_label("", wrap=True)
+        self._title = plain_label("", "second", wrap=True)
         self._error = plain_label("", "error", wrap=True)
         self.changes: LongList[Change] = LongList(ChangeKind(), f"{answers} that would change".capitalize())
         self._working = self._make_working()
@@ -235,7 +235,8 @@ class ExclusionPanel(QWidget):
     def show_preview(self, preview: Preview) -> None:
         """Show the changes and ask for a reason."""
         self._changes = preview.changes()
-        self._summary.setText(f"{preview.summary()}{self.also}")
+        summary = preview.summary()
+        self._summary.setText(f"{summary[:1].upper()}{summary[1:]}{self.also}")
         self.changes.set_lines(self._changes)
         set_lengths(self.changes, minimumHeight=min(len(self._changes), SEEN) * ChangeKind.height)
         self._ask("shown")

@@ -11,7 +11,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QResizeEvent
 from PySide6.QtWidgets import QHeaderView
 
-from raterscope.text import small_figure
+from raterscope.text import small_figure, with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_text, rater_colour, readable
 from raterscope.widgets.parts import plain_tip
@@ -183,7 +183,7 @@ def _text(value: float, column: str) -> str:
         return "∞"
     sign = "+" if column == "bias mm" else ""
     words = f"{value:{sign}.{DECIMALS.get(column, 2)}f}"
-    return words[1:] if words[0] in "+-" and not words.strip("+-0.") else words
+    return words[1:] if words[0] in "+-" and not words.strip("+-0.") else with_minus(words)
 
 
 NOTHING = "Import the masks of several raters to compare them here."

@@ -80,9 +80,10 @@ def test_cancel_leaves_no_study(window, qtbot, offered, folder):
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_offered(window, qtbot, offered, folder):
-    dialog = offered(votes="worker,item,answer\nann,t1,a\nbob,t1,b\n", notes="Dear all,\nplease note\n")
+    dialog = offered(notes="Dear all,\nplease note\n", votes="worker,item,answer\nann,t1,a\nbob,t1,b\n")
     labels = [label.text() for label in dialog.findChildren(QLabel)]
     assert "Skipped, because they cannot be read: notes.csv (see Notices)" in labels
+    assert dialog.study == folder / "votes.rscope"
     dialog.accepting.click()
     imported(window, qtbot)
     qtbot.waitUntil(lambda: "2 votes by 2 annotators" in window.status.message, timeout=LONG)

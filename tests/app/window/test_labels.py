@@ -1,6 +1,7 @@
 """Import of labels in the window: tables, truths and pictures, and questions about unknown headers."""
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.study.labels import pictures_of
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
@@ -57,6 +58,24 @@ def test_an_unknown_header_may_be_of_labels_or_truths(window, qtbot, folder, kin
     qtbot.waitUntil(lambda: news in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert ("eve" in window.document.contents.annotators) is (kind == "labels")
+
+
+def test_a_file_with_unknown_columns_may_be_skipped(window, qtbot, folder):
+    strange = written(folder / "strange.csv", "wer,was,gesagt", "eve,c0,dog")
+    window.open_paths([votes(folder / "votes.csv"), strange])
+    qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    dialog = window.findChild(ColumnMappingDialog)
+    next(button for button in dialog.findChildren(QPushButton) if button.text() == "Skip this file").click()
+    qtbot.waitUntil(lambda: "8 votes" in window.status.message, timeout=LONG)
+    idle(window, qtbot)
+    assert "eve" not in window.document.contents.annotators
+
+    window.open_paths([strange])
+    qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    dialog = window.findChild(ColumnMappingDialog)
+    assert "Skip this file" not in [button.text() for button in dialog.findChildren(QPushButton)]
+    dialog.reject()
+    assert "Nothing was imported" in window.status.message
 
 
 def test_a_bad_table_of_labels_is_one_sentence_and_leaves_no_study(window, qtbot, folder):

@@ -102,7 +102,7 @@ def test_the_preview_is_shown_before_anything_is_done(panel, heard, qtbot):
     assert "Fusing without annotator 79142" in visible_words(panel)
     assert "iteration 12" in visible_words(panel)
     panel.show_preview(preview())
-    assert "would change 4 of 963 labels" in visible_words(panel)
+    assert "Would change 4 of 963 labels" in visible_words(panel)
     assert panel.changes.model().index(0, 0).data() == "task 0417: not becomes supernova"
     qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
     qtbot.keyClick(panel.changes, Qt.Key.Key_Down)
@@ -156,6 +156,6 @@ def test_a_failure_is_a_sentence_and_the_exclusion_can_be_decided_all_the_same(p
 
 def test_no_change_is_stated_too(panel):
     panel.show_preview(preview(()))
-    assert "would change none of 963 labels" in visible_words(panel)
+    assert "Would change none of 963 labels" in visible_words(panel)
     assert not panel.changes.isVisible()
     assert panel.reason.isVisible()

@@ -43,6 +43,8 @@ def test_a_bias_is_signed_and_its_direction_is_reported(table):
     assert direction(-0.4) == "draws 0.4 mm short of the consensus: under"
     assert "no bias" in cell(table, 1, "bias mm", Qt.ItemDataRole.AccessibleTextRole)
     assert cell(table, 1, "dof") == "∞"
+    table.set_rows([RaterRow(0, "rater 1", bias_mm=-0.34)])
+    assert cell(table, 0, "bias mm") == "−0.3"
 
 
 def test_columns_that_know_nothing_are_hidden(table):

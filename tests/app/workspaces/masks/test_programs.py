@@ -97,7 +97,7 @@ def test_a_program_is_compared_side_by_side_and_excluded_after_a_preview(opened,
     idle(opened, qtbot)
     assert rows(opened)["unet"].excluded
     fuse(opened, qtbot)
-    assert previewed.startswith("would change ")
+    assert previewed.startswith("Would change ")
     assert f"of {before:,} voxels" in previewed
     assert opened.workspace.session.scene.report("organ").programs is None
     assert rows(opened)["unet"].excluded

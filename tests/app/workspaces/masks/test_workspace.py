@@ -249,7 +249,7 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
     assert workspace.session.scene.fusion("nodule").annotators == ("ann", "ben", "cat")
     changed = int((consensus(fused_masks) != before).sum())
     assert previewed.startswith(
-        f"would change {f'{changed:,}' if changed else 'none'} of {before.sum():,} voxels"
+        f"Would change {f'{changed:,}' if changed else 'none'} of {before.sum():,} voxels"
     )
     assert changed or decided
     assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded

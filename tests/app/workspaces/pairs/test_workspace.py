@@ -166,7 +166,7 @@ def test_the_slider_moves_the_cut_at_once_and_without_another_run(opened, qtbot,
     assert table.model.rows is None  # the hidden table follows when it is shown
     workspace.middle_tabs.setCurrentWidget(table)
     assert table.model.rows.names == [f"cell {n}" for n in np.argsort(-fusion.score)]
-    scores = [f"{score:.2f}" for score in -np.sort(-fusion.score)]
+    scores = [f"{score:.2f}".replace("-", "−") for score in -np.sort(-fusion.score)]
     assert [row[1].split()[0] for row in table.model.rows.cells] == scores
     assert len(opened.document.contents.runs) == 1
     qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
@@ -261,7 +261,7 @@ def test_excluding_the_flagged_is_one_decision_and_the_next_fusion_lists_them(fu
     after = workspace.rate_cut.ranking.after
     moved = {workspace.session.scene.pairs.items[at] for at in np.flatnonzero(before != after)}
     assert {change.name for change in changes} == moved
-    assert summary == f"would change {len(moved) or 'none'} of {ITEMS} ranks"
+    assert summary == f"Would change {len(moved) or 'none'} of {ITEMS} ranks"
     assert f"{PEOPLE - BIASED}" in [label.text() for label in workspace.queue.findChildren(QLabel)]
     assert any("took no part" in notice for notice in workspace.session.scene.fusion.notices)
     assert workspace.fuse_panel._changes.text() == ""
