@@ -3,9 +3,8 @@
 import ast
 import importlib
 import re
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from raterscope import resources
 from raterscope.app.cli.program import COMMANDS
@@ -45,29 +44,31 @@ def _all_numbers(paper, kind, prefix=""):
     return set().union(*(_numbers(item, kind, prefix) for item in words))
 
 
-@pytest.mark.parametrize(
-    ("paper", "kind", "prefix", "last"),
-    [
-        ("clicks", "[Ee]q", "", 40), ("clicks", "Figure", "", 16), ("clicks", "Table", "", 1),
-        ("clicks", "Algorithm", "", 3), ("clicks", "Figure", "A.", 23), ("clicks", "[Ss]ection", "", 7),
-        ("thesis", "[Ee]q", "2.", 17), ("thesis", "[Ee]q", "3.", 20), ("thesis", "[Ee]q", "5.", 6),
-        ("thesis", "Figure", "2.", 10), ("thesis", "Figure", "3.", 4), ("thesis", "Figure", "5.", 6),
-        ("thesis", "Figure", "4.", 2), ("thesis", "Table", "2.", 3), ("thesis", "Table", "4.", 1),
-        ("thesis", "Algorithm", "", 5), ("thesis", "[Ss]ection", "3.", 4),
-        ("labels", "[Ee]q", "", 94), ("labels", "Figure", "", 13), ("labels", "[Ss]ection", "7.", 7),
-        ("labels", "[Ss]ection", "3.", 3),
-        ("masks", "[Ee]q", "", 34), ("masks", "[Ee]q", "A.", 18), ("masks", "[Ee]q", "B.", 21),
-        ("masks", "[Ee]q", "C.", 10), ("masks", "Figure", "", 18), ("masks", "Table", "", 5),
-        ("masks", "Table", "B.", 7), ("masks", "Algorithm", "", 1), ("masks", "[Ss]ection", "2.3.", 5),
-        ("masks", "[Ss]ection", "4.", 3),
-        ("pairs", "[Ee]q", "", 11), ("pairs", "Table", "", 8), ("pairs", "Figure", "", 2),
-        ("pairs", "Algorithm", "", 1), ("pairs", "Theorem", "", 2), ("pairs", "[Ss]ection", "3.2.", 4),
-    ],
+NUMBERED = (
+    ("clicks", "[Ee]q", "", 40), ("clicks", "Figure", "", 16), ("clicks", "Table", "", 1),
+    ("clicks", "Algorithm", "", 3), ("clicks", "Figure", "A.", 23), ("clicks", "[Ss]ection", "", 7),
+    ("thesis", "[Ee]q", "2.", 17), ("thesis", "[Ee]q", "3.", 20), ("thesis", "[Ee]q", "5.", 6),
+    ("thesis", "Figure", "2.", 10), ("thesis", "Figure", "3.", 4), ("thesis", "Figure", "5.", 6),
+    ("thesis", "Figure", "4.", 2), ("thesis", "Table", "2.", 3), ("thesis", "Table", "4.", 1),
+    ("thesis", "Algorithm", "", 5), ("thesis", "[Ss]ection", "3.", 4),
+    ("labels", "[Ee]q", "", 94), ("labels", "Figure", "", 13), ("labels", "[Ss]ection", "7.", 7),
+    ("labels", "[Ss]ection", "3.", 3),
+    ("masks", "[Ee]q", "", 34), ("masks", "[Ee]q", "A.", 18), ("masks", "[Ee]q", "B.", 21),
+    ("masks", "[Ee]q", "C.", 10), ("masks", "Figure", "", 18), ("masks", "Table", "", 5),
+    ("masks", "Table", "B.", 7), ("masks", "Algorithm", "", 1), ("masks", "[Ss]ection", "2.3.", 5),
+    ("masks", "[Ss]ection", "4.", 3),
+    ("pairs", "[Ee]q", "", 11), ("pairs", "Table", "", 8), ("pairs", "Figure", "", 2),
+    ("pairs", "Algorithm", "", 1), ("pairs", "Theorem", "", 2), ("pairs", "[Ss]ection", "3.2.", 4),
 )  # fmt: skip
-def test_every_equation_algorithm_table_and_figure_has_an_entry(paper, kind, prefix, last):
+"""Paper, kind, prefix and last number."""
+
+
+def test_every_equation_algorithm_table_and_figure_has_an_entry():
     first = {("clicks", "A.", "Figure"): 17, ("masks", "B.", "Table"): 6, ("clicks", "", "[Ss]ection"): 2}
-    begin = first.get((paper, prefix, kind), 1)
-    assert set(range(begin, last + 1)) - _all_numbers(paper, kind, prefix) == set()
+    for paper, kind, prefix, last in NUMBERED:
+        begin = first.get((paper, prefix, kind), 1)
+        missing = set(range(begin, last + 1)) - _all_numbers(paper, kind, prefix)
+        assert missing == set(), (paper, kind, prefix)
 
 
 def test_code_that_is_named_exists():
@@ -78,16 +79,18 @@ def test_code_that_is_named_exists():
             assert hasattr(importlib.import_module(f"raterscope.{module}"), name), (page, part, module, name)
 
 
+@cache
+def _functions(file):
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    return {item.name for item in tree.body if isinstance(item, ast.FunctionDef)}
+
+
 def test_tests_that_are_named_exist():
     for page, part, *_, tests in _entries():
         named = re.findall(r"`([\w/.]+)::(\w+)`", tests)
         assert named, (page, part)
         for file, name in named:
-            tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-            assert name in {item.name for item in tree.body if isinstance(item, ast.FunctionDef)}, (
-                file,
-                name,
-            )
+            assert name in _functions(file), (file, name)
 
 
 def test_every_entry_names_its_place_on_screen():

@@ -1,7 +1,6 @@
 """Non-convergence is reported with the setting that limits iterations, for every such algorithm."""
 
 import numpy as np
-import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan
 from raterscope.algorithms.clicks import fuse as fuse_clicks
@@ -18,24 +17,20 @@ from raterscope.app.kinds.masks.runs import explain_not_converged as of_masks
 from raterscope.app.outcome import explain_limit
 
 
-@pytest.mark.parametrize(
-    "algorithm",
-    [*FUSERS.values(), *LABELLERS.values(), *CLUSTERERS.values(), *DETECTORS.values()],
-    ids=lambda algorithm: algorithm.name,
-)
-def test_whatever_limits_an_iteration_is_known(algorithm):
-    limits = [
-        spec
-        for spec in algorithm.settings.specs()
-        if spec.help.startswith("Maximum number") and spec.label == "Iterations"
-    ]
-    values = {spec.name: spec.default for spec in limits}
-    count = max(values.values(), default=7)
-    words = explain_limit(algorithm, values, [count])
-    assert f"{algorithm.title} did not converge in {count:,} iterations" in words
-    for spec in limits:
-        assert f"“{spec.label}”" in words
-        assert "Raise" not in explain_limit(algorithm, values, [count - 1])
+def test_whatever_limits_an_iteration_is_known():
+    for algorithm in (*FUSERS.values(), *LABELLERS.values(), *CLUSTERERS.values(), *DETECTORS.values()):
+        limits = [
+            spec
+            for spec in algorithm.settings.specs()
+            if spec.help.startswith("Maximum number") and spec.label == "Iterations"
+        ]
+        values = {spec.name: spec.default for spec in limits}
+        count = max(values.values(), default=7)
+        words = explain_limit(algorithm, values, [count])
+        assert f"{algorithm.title} did not converge in {count:,} iterations" in words
+        for spec in limits:
+            assert f"“{spec.label}”" in words, algorithm.name
+            assert "Raise" not in explain_limit(algorithm, values, [count - 1]), algorithm.name
 
 
 def three_masks() -> Masks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -253,23 +254,22 @@ def test_rates_leave_the_edges_again(settings):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("settings", [PRINTED, DecisionSettings()])
-@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1)])
-@pytest.mark.parametrize("value", [0.0, 1.0, np.nan])
-def test_nothing_to_judge_by_is_no_number_that_is_none(method, settings, shape, value):
-    state = after(method, np.full((3, *shape), value), settings)
-    for detection in (
-        state,
-        batch_em(state, settings),
-        admit_annotators(state, np.full((2, shape[1]), value), settings),
-    ):
-        for values in (
-            detection.posterior,
-            detection.sensitivity,
-            detection.specificity,
-            [detection.prevalence],
+def test_nothing_to_judge_by_is_no_number_that_is_none(method, settings):
+    for shape, value in product([(0, 0), (0, 3), (3, 0), (1, 1)], [0.0, 1.0, np.nan]):
+        state = after(method, np.full((3, *shape), value), settings)
+        for detection in (
+            state,
+            batch_em(state, settings),
+            admit_annotators(state, np.full((2, shape[1]), value), settings),
         ):
-            assert np.isfinite(values).all()
-            assert ((np.array(values) >= 0) & (np.array(values) <= 1)).all()
+            for values in (
+                detection.posterior,
+                detection.sensitivity,
+                detection.specificity,
+                [detection.prevalence],
+            ):
+                assert np.isfinite(values).all(), (shape, value)
+                assert ((np.array(values) >= 0) & (np.array(values) <= 1)).all(), (shape, value)
     assert state.posterior.shape == shape[1:]
     assert state.sensitivity.shape == shape[:1]
 

@@ -50,23 +50,30 @@ ENDINGS = [
 ]
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
-def test_a_device_is_never_read(tmp_path: Path, read, ending: str) -> None:
-    path = tmp_path / f"a.{ending}"
-    path.symlink_to("/dev/null")
-    with pytest.raises(InputError, match="is a pipe or a device"):
+def refusal_of(read, path: Path) -> str:
+    try:
         read(path)
+    except InputError as error:
+        return str(error)
+    return "none"
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
-def test_a_name_that_is_no_text_is_refused(tmp_path: Path, read, ending: str) -> None:
-    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/sm\xe9ar." + ending.encode()))
-    path.write_bytes(b"x")
-    with pytest.raises(InputError, match="is not UTF-8; rename it") as caught:
-        read(path)
-    str(caught.value).encode()
+def test_a_device_is_never_read(tmp_path: Path, read) -> None:
+    for ending in ENDINGS:
+        path = tmp_path / f"a.{ending}"
+        path.symlink_to("/dev/null")
+        assert "is a pipe or a device" in refusal_of(read, path), ending
+
+
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path, read) -> None:
+    for ending in ENDINGS:
+        path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/sm\xe9ar." + ending.encode()))
+        path.write_bytes(b"x")
+        refusal = refusal_of(read, path)
+        assert "is not UTF-8; rename it" in refusal, ending
+        refusal.encode()
 
 
 def samples() -> dict[str, object]:

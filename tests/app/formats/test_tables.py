@@ -58,12 +58,12 @@ EXPECTED = [("ann", "a.png", 1.5, 2.5), ("bob", "b.png", 3.0, -4.0), ("ann", "b.
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]
 )
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_any_encoding_and_end_of_line(file: Path, encoding: str, end: str) -> None:
-    text = PLAIN.replace("bob", "Jürgen Müller").replace("\n", end)
-    table = read_clicks(written(file, text, encoding))
-    assert table.annotators == ("ann", "Jürgen Müller")
-    assert [row[2:] for row in rows(table)] == [row[2:] for row in EXPECTED]
+def test_any_encoding_and_end_of_line(file: Path, encoding: str) -> None:
+    for end in ("\n", "\r\n", "\r"):
+        text = PLAIN.replace("bob", "Jürgen Müller").replace("\n", end)
+        table = read_clicks(written(file, text, encoding))
+        assert table.annotators == ("ann", "Jürgen Müller"), end
+        assert [row[2:] for row in rows(table)] == [row[2:] for row in EXPECTED], end
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

@@ -75,12 +75,12 @@ def test_the_command_line_offers_the_papers_of_the_catalogue():
     assert tuple(PAPERS) == NAMES
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each_experiment: each_experiment.name)
-def test_rows_belong_to_cells_and_names_are_unique(experiment):
-    assert {row.cell for row in experiment.rows} == set(experiment.cells)
-    assert experiment.quick <= experiment.runs
-    assert len({row.label for row in experiment.rows}) == len(experiment.rows)
-    assert [candidate.name for candidate in EXPERIMENTS].count(experiment.name) == 1
+def test_rows_belong_to_cells_and_names_are_unique():
+    for experiment in EXPERIMENTS:
+        assert {row.cell for row in experiment.rows} == set(experiment.cells), experiment.name
+        assert experiment.quick <= experiment.runs, experiment.name
+        assert len({row.label for row in experiment.rows}) == len(experiment.rows), experiment.name
+    assert len({experiment.name for experiment in EXPERIMENTS}) == len(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("name", QUICK)

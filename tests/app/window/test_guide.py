@@ -149,33 +149,33 @@ def test_a_word_narrows_the_contents_and_is_marked_on_the_page(guide, qtbot):
     assert guide.topic == "clicks/queue"
 
 
-@pytest.mark.parametrize(
-    ("words", "topic"),
-    [
-        ("excel", "window/formats"), ("column names", "window/formats"), ("qupath", "window/formats"),
-        ("zooniverse", "window/formats"), ("export csv", "window/formats"), ("python", "window/command_line"),
-        ("import", "window/import"), ("backup", "window/study_file"), ("missing images", "window/study_file"),
-        ("font size", "window/start"), ("pacs", "window/pacs"), ("undo", "window/history"),
-        ("second reader", "window/history"), ("interobserver", "window/variability"),
-        ("sample size", "window/variability"), ("icc", "window/variability"),
-        ("acceptance sampling", "window/variability"), ("malaria", "clicks/parasitaemia"),
-        ("parasitemia", "clicks/parasitaemia"), ("white blood cells", "clicks/parasitaemia"),
-        ("scale bar", "clicks/image"), ("z-stack", "clicks/image"), ("blurred", "clicks/quality"),
-        ("patients", "clicks/groups"), ("bounding box", "clicks/grid"),
-        ("how many annotators", "clicks/crowd_size"), ("anonymize", "masks/export"),
-        ("dicom seg", "masks/export"), ("hounsfield", "masks/views"),
-        ("mip", "masks/views"), ("registration", "masks/second_series"), ("brush", "masks/region"),
-        ("staple", "masks/methods"), ("confusion matrix", "labels/confusion"), ("spammer", "labels/wall"),
-        ("bad annotators", "annotators/start"),
-        ("drift", "labels/drift"), ("cheating", "labels/communities"), ("active learning", "labels/ask"),
-        ("cross-validation", "labels/folds"), ("how many votes", "labels/cost"),
-        ("false discovery rate", "pairs/draws"), ("position bias", "pairs/start"),
-        ("llm judge", "pairs/start"),
-    ],
-)  # fmt: skip
-def test_words_that_users_type_open_the_page_about_them(words, topic):
-    found = words.split()
-    assert min(pages(), key=lambda each: pages()[each].search.rank(found) or (9,)) == topic
+TYPED = {
+    "excel": "window/formats", "column names": "window/formats", "qupath": "window/formats",
+    "zooniverse": "window/formats", "export csv": "window/formats", "python": "window/command_line",
+    "import": "window/import", "backup": "window/study_file", "missing images": "window/study_file",
+    "font size": "window/start", "pacs": "window/pacs", "undo": "window/history",
+    "second reader": "window/history", "interobserver": "window/variability",
+    "sample size": "window/variability", "icc": "window/variability",
+    "acceptance sampling": "window/variability", "malaria": "clicks/parasitaemia",
+    "parasitemia": "clicks/parasitaemia", "white blood cells": "clicks/parasitaemia",
+    "scale bar": "clicks/image", "z-stack": "clicks/image", "blurred": "clicks/quality",
+    "patients": "clicks/groups", "bounding box": "clicks/grid",
+    "how many annotators": "clicks/crowd_size", "anonymize": "masks/export", "dicom seg": "masks/export",
+    "hounsfield": "masks/views", "mip": "masks/views", "registration": "masks/second_series",
+    "brush": "masks/region", "staple": "masks/methods", "confusion matrix": "labels/confusion",
+    "spammer": "labels/wall", "bad annotators": "annotators/start", "drift": "labels/drift",
+    "cheating": "labels/communities", "active learning": "labels/ask",
+    "cross-validation": "labels/folds", "how many votes": "labels/cost",
+    "false discovery rate": "pairs/draws", "position bias": "pairs/start", "llm judge": "pairs/start",
+}  # fmt: skip
+"""Words that users type, with the page about them."""
+
+
+def test_words_that_users_type_open_the_page_about_them():
+    def first(found):
+        return min(pages(), key=lambda each: pages()[each].search.rank(found) or (9,))
+
+    assert {words: first(words.split()) for words in TYPED} == TYPED
 
 
 def test_a_link_leads_to_another_page_and_nowhere_else(guide):
