@@ -516,7 +516,7 @@ def _store(
     for file, step in steps_of(part(watch, middle, 1.0), readings.masks):
         own = placed.get(file.path, [])
         changes = Counter(
-            explain_change_of_grid(placed_mask.mask.grid, grids[number]) for placed_mask, number in own
+            explain_change_of_grid(placed_mask.mask, grids[number]) for placed_mask, number in own
         )
         notices = [
             *file.notices,

@@ -241,7 +241,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
     for mask, at in zip(placement.masks, placement.where, strict=True):
         grid = placement.sites[at].grid
         record = record_of(prepare_mask(mask, at, grid))
-        if change := explain_change_of_grid(mask.mask.grid, grid):
+        if change := explain_change_of_grid(mask.mask, grid):
             sentences.append(f"{plain(mask.file.name)}: {change}")
         if mask.annotator is None:
             truths.setdefault(at, {})[mask.structure] = record

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.ambiguous_files import words_of
@@ -21,7 +23,7 @@ from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_fil
 from raterscope.app.formats.masks.naming import (
     strip_suffixes,
 )
-from raterscope.app.formats.records import ImageFile, MaskTable, VolumeFile
+from raterscope.app.formats.records import ImageFile, MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.resampling import OtherGrid, explain_difference, resample
@@ -30,6 +32,8 @@ from raterscope.app.study import ImageEntry
 from raterscope.app.study.masks import PlacedMask
 from raterscope.app.study.records import Item
 from raterscope.app.study.references import locate, volume_of
+
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -206,15 +210,26 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
     return PlacedMask(image, attributed.annotator, attributed.structure, origin, values, mask.coding)
 
 
-def explain_change_of_grid(source: Grid, target: Grid) -> str:
-    """Explain how masks change that are placed on another grid; empty if they do not."""
+def explain_change_of_grid(mask: RaterMask, target: Grid) -> str:
+    """Explain how a mask changes that is placed on another grid; empty if it does not."""
+    source = mask.grid
     if source.same_voxels(target):
         return ""
     if source.is_part_of(target):
         return "placed on the part of the image that the file covers"
     if target.same_slices(source):
         return "placed slice by slice: slices are even in the file, uneven or tilted in the image"
-    return "resampled to the grid of the image; edges may shift slightly"
+    text = "resampled to the grid of the image; edges may shift slightly"
+    marked = outside = 0
+    for at, values in enumerate(mask.values):
+        positions = np.argwhere(values >= _HALF)
+        on_slice = np.insert(positions, 0, at, axis=1) + mask.origin
+        index = target.to_index(source.to_patient(on_slice.astype(np.float64)))
+        marked += len(index)
+        outside += int(((index < -_HALF) | (index > np.array(target.shape) - _HALF)).any(axis=1).sum())
+    if not outside:
+        return text
+    return f"{text}; {outside / marked:.0%} of the marked voxels are outside the image and were cut off"
 
 
 class _Sites:

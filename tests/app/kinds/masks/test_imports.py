@@ -173,6 +173,15 @@ class TestAnotherGrid:
         inside = a_ball()[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
         np.testing.assert_array_equal(record.values, inside)
 
+    def test_what_is_cut_off_by_resampling_is_named(self, import_files, tmp_path):
+        ball = a_ball()
+        drawn = np.pad(ball, ((0, 0), (0, 0), (0, 9)))
+        drawn[:, :, -1] = ball.any(axis=2)
+        path = write(tmp_path / "chest_anna.nii.gz", drawn)
+        share = f"{drawn[:, :, -1].sum() / drawn.sum():.0%}"
+        output = import_files(a_volume(tmp_path / "chest.nii.gz"), path, "--resample")
+        assert f"{share} of the marked voxels are outside the image and were cut off" in output
+
     @pytest.mark.parametrize("irregular", [{"tilt": 18.5}, {"missing": (3, 4)}, {"tilt": -7, "missing": [5]}])
     def test_masks_drawn_with_itk_on_an_irregular_series_stay_on_their_slices(
         self, import_files, tmp_path, irregular
