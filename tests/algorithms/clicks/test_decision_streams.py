@@ -270,8 +270,8 @@ def test_nothing_to_judge_by_is_no_number_that_is_none(method, settings):
             ):
                 assert np.isfinite(values).all(), (shape, value)
                 assert ((np.array(values) >= 0) & (np.array(values) <= 1)).all(), (shape, value)
-    assert state.posterior.shape == shape[1:]
-    assert state.sensitivity.shape == shape[:1]
+        assert state.posterior.shape == shape[1:], (shape, value)
+        assert state.sensitivity.shape == shape[:1], (shape, value)
 
 
 def test_priors_keep_the_direction():
