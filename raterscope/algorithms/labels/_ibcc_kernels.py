@@ -8,6 +8,9 @@ import numpy as np
 
 from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch, small_code
 
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplier of a multiplicative hash: 2^64 divided by the golden ratio."""
+
 FAR = 8.0
 """Argument from which Stirling's series of log Gamma and of its derivative are exact to rounding."""
 
@@ -50,6 +53,20 @@ def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot:
         at = slot[task[v]]
         pair[at] = np.int64(annotator[v]) * outputs + label[v]
         slot[task[v]] = at + 1
+
+
+@compiled()
+def add_hashes(source: Array, by: Array, of_output: Array, label: Array, total: Array, of: Array) -> None:
+    """Add hashes of votes to those of their tasks or annotators.
+
+    `source`, `total`: (N,) and (K,) uint64 or the reverse, hashes before, and sums that are added to.
+    `by`, `of`: (V,) int32, index of each vote into both.
+    `of_output`: (L,) uint64, hash of each output.
+    `label`: (V,) int16.
+    """
+    for v in range(len(label)):
+        value = ((source[by[v]] ^ of_output[label[v]]) + np.uint64(1)) * _MULTIPLIER
+        total[of[v]] += (value ^ (value >> np.uint64(29))) * _MULTIPLIER
 
 
 @compiled()

@@ -278,7 +278,7 @@ def temper(
     start, pair, owner = votes
     above, below = model
     classes = len(each_class)
-    product, logs, log_shares = shares.copy(), shares.copy(), shares.copy()
+    product, joint, logs, log_shares = shares.copy(), shares.copy(), shares.copy(), shares.copy()
     for j in range(classes):
         log_shares[j] = math.log(shares[j])
     own = above[0].copy()
@@ -295,10 +295,18 @@ def temper(
         own[:] = posterior[i]
         _multiply(start[i], start[i + 1], votes, above, below, own, product, each_class, weights)
         for j in range(classes):
+            joint[j] = product[j] * shares[j]
             product[j] = math.log(product[j])
         number = effective_number(start[i], start[i + 1], votes, spread, weights)
         for r in range(len(correlations)):
             effect = 1.0 + max(number - 1.0, 0.0) * correlations[r]
+            if effect == 1.0:  # without exponential functions
+                mass = 0.0
+                for j in range(classes):
+                    mass += joint[j]
+                for j in range(classes):
+                    answers[r, i, j] = joint[j] / mass
+                continue
             for j in range(classes):
                 logs[j] = product[j] / effect + log_shares[j]
             normalise(logs)

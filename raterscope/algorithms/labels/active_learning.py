@@ -194,7 +194,7 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
     few = rates[np.unique(tried.argmax(axis=1))]
     prepared = _prepared(few)
     gain = np.zeros(len(doubtful))
-    bar = 0.0
+    visited, bar = 0, 0.0
     cells = few.shape[0] * few.shape[2]
     for span in _spans(len(doubtful), cells, part(watch, 0.3, 1.0), "sifting tasks"):
         while span.stop > ordered:
@@ -204,9 +204,10 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
         if doubt[rows[0]] <= bar:
             break
         gain[span] = max_rows(_information(posterior[rows], *prepared))
+        visited = span.stop
         if span.stop >= many:
             bar = float(np.partition(gain[: span.stop], -many)[-many:].min())
-    best, _ = _order(gain, np.arange(len(doubtful)), many)
+    best, _ = _order(gain, np.arange(visited), many)  # selecting among many zeros takes long
     return np.asarray(doubtful[best[:many]])
 
 

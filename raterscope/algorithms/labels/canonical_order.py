@@ -84,6 +84,11 @@ def _keys_of_annotators(labels: Labels) -> list[NDArray[np.integer]]:
         (alone, labels.annotator, of_task, labels.task),
         (of_task, labels.task, together, labels.annotator),
     ):
+        if len(labels) >= _COMPILED_FROM:
+            from raterscope.algorithms.labels._ibcc_kernels import add_hashes
+
+            add_hashes(source, by, of_output, labels.label, total, of)
+            continue
         for rows in blocks:
             np.add.at(total, of[rows], _mixed(source[by[rows]] ^ of_output[labels.label[rows]]))
     return [together, alone, votes]

@@ -18,7 +18,7 @@ import sqlite3
 import types
 import typing
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -383,6 +383,21 @@ def _length(count: int) -> bytes:
     return count.to_bytes(8, "little")
 
 
+def _joined(texts: Sequence[str]) -> memoryview:
+    """Join texts, each after its length, without the interpreter's lock."""
+    import pyarrow
+    from pyarrow import compute
+
+    encoded = pyarrow.array(texts, pyarrow.binary())
+    lengths = np.diff(np.frombuffer(encoded.buffers()[1], dtype="<i4")[: len(texts) + 1]).astype("<i8")
+    prefixes = pyarrow.FixedSizeBinaryArray.from_buffers(
+        pyarrow.binary(8), len(texts), [None, pyarrow.py_buffer(lengths)]
+    )
+    joined = compute.binary_join_element_wise(prefixes.cast(pyarrow.binary()), encoded, b"")
+    _, ends, content = joined.buffers()
+    return memoryview(content)[: np.frombuffer(ends, dtype="<i4")[len(texts)]]
+
+
 class Fingerprint:
     """SHA-256 of texts, arrays and bytes in order; as text "sha256:" and hexadecimal digits."""
 
@@ -391,10 +406,13 @@ class Fingerprint:
 
     def texts(self, *texts: str) -> None:
         """Add texts, each with its length."""
-        for first in range(0, len(texts), _BATCH):
-            encoded = list(map(str.encode, texts[first : first + _BATCH]))
+        if len(texts) <= _BATCH:  # loading Arrow would take longer
+            encoded = list(map(str.encode, texts))
             lengths = map(_length, map(len, encoded))
             self.content(b"".join(chain.from_iterable(zip(lengths, encoded, strict=True))))
+            return
+        for first in range(0, len(texts), _BATCH):
+            self.content(_joined(texts[first : first + _BATCH]))
 
     def arrays(self, *arrays: NDArray[Any] | None) -> None:
         """Add arrays; None is distinguished from an empty array."""

@@ -103,6 +103,14 @@ def test_many_votes_are_sorted_as_few(monkeypatch):
         monkeypatch.setattr(canonical_order, "_COMPILED_FROM", 0)
 
 
+def test_annotators_are_ordered_by_the_same_keys_with_many_votes(monkeypatch):
+    labels = drawn_votes(60, 9, 400)
+    few = canonical_order._keys_of_annotators(labels)
+    monkeypatch.setattr(canonical_order, "_COMPILED_FROM", 0)
+    many = canonical_order._keys_of_annotators(labels)
+    assert [key.tolist() for key in many] == [key.tolist() for key in few]
+
+
 def test_votes_in_the_order_of_the_tasks_are_sorted_as_others():
     labels = drawn_votes(60, 9, 400)
     order = np.argsort(labels.task, kind="stable")

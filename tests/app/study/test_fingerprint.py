@@ -2,10 +2,15 @@
 
 import hashlib
 
+import pytest
+
+from raterscope.app.study import arrays
 from raterscope.app.study.arrays import Fingerprint
 
 
-def test_texts_are_digested_with_their_lengths_in_bytes():
+@pytest.mark.parametrize("batch", [2, 100_000])
+def test_texts_are_digested_with_their_lengths_in_bytes(monkeypatch, batch):
+    monkeypatch.setattr(arrays, "_BATCH", batch)
     texts = ["", "t1", "Grün", "", "\U0001f9ab" * 300, "t1"]
     content = b"".join(len(t.encode()).to_bytes(8, "little") + t.encode() for t in texts)
     fingerprint = Fingerprint()
