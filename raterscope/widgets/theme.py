@@ -60,12 +60,11 @@ QPushButton:hover, QToolButton:hover {{ border-color: {t.third}; }}
 QPushButton:pressed, QToolButton:pressed {{ background: {t.line}; }}
 QPushButton:focus, QToolButton:focus {{ border-color: {t.accent}; }}
 QPushButton:disabled, QToolButton:disabled {{ color: {t.third}; background: transparent; }}
-QPushButton#primary, QPushButton[role="primary"] {{ background: {t.accent}; color: {t.on_accent};
+QPushButton[role="primary"] {{ background: {t.accent}; color: {t.on_accent};
     border-color: {t.accent}; font-weight: bold; }}
-QPushButton#primary:hover, QPushButton[role="primary"]:hover {{ border-color: {t.text}; }}
-QPushButton#primary:focus, QPushButton[role="primary"]:focus {{ border-color: {t.text}; }}
-QPushButton#primary:disabled, QPushButton[role="primary"]:disabled {{ background: {t.raised};
-    color: {t.third}; border-color: {t.line}; }}
+QPushButton[role="primary"]:hover {{ border-color: {t.text}; }}
+QPushButton[role="primary"]:focus {{ border-color: {t.text}; }}
+QPushButton[role="primary"]:disabled {{ background: {t.raised}; color: {t.third}; border-color: {t.line}; }}
 QPushButton[role="narrow"] {{ padding-left: 6px; padding-right: 6px; }}
 QPushButton[role="link"], QToolButton[role="link"] {{ background: transparent; border: 1px solid transparent;
     color: {t.accent}; padding: 2px 0; text-align: left; }}

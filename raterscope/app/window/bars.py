@@ -84,7 +84,7 @@ class TopBar(QWidget):
         self.cancel = QPushButton("Cancel")
         self.cancel.setMinimumWidth(BUTTON_WIDTH)
         self.fuse = QPushButton("Fuse")
-        self.fuse.setObjectName("primary")
+        theme.set_role(self.fuse, "primary")
         self.fuse.setMinimumWidth(BUTTON_WIDTH)
         self.help = QToolButton()
         self.help.setText("?")

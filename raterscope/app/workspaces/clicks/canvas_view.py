@@ -136,7 +136,6 @@ class ViewLog(QObject):
     """Record of spots that the expert viewed, on the canvas or in the grid, and left undecided.
 
     `canvas`: while it is hidden, its spots are not viewed. `crops`: without loaded pixels no spot is viewed.
-    `clock`: returns seconds.
     """
 
     def __init__(
@@ -146,12 +145,11 @@ class ViewLog(QObject):
         crops: Crops,
         reviewing: SpotReview,
         batch_review: BatchReview,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(reviewing)
         self._document, self._canvas, self._crops = document, canvas, crops
         self._reviewing, self._batch_review = reviewing, batch_review
-        self.clock = clock
+        self.clock = time.monotonic  # returns seconds
         self._selected: _Selected | None = None
         self._seconds = 0.0
         self._since: float | None = None
