@@ -1,1 +1,1 @@
-"""Charts, drawn as pixels for a report or as SVG for a separate file."""
+"""Charts: their description, layout and drawing, which window and report share."""

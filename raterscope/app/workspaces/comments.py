@@ -159,7 +159,7 @@ class Renaming(WorkspacePart[Any, Any]):
         job.finished.connect(self._open)
 
     def _open(self, names: Sequence[str]) -> None:
-        from raterscope.widgets.dialogs.reader_study_dialog import NameDialog
+        from raterscope.widgets.dialogs.expert_dialogs import NameDialog
 
         noun = NAMED[self._kind]
         if not names:

@@ -16,8 +16,8 @@ from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.comments import Comments, Renaming
 from raterscope.app.workspaces.layout import ActionEntry
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.comparisons import MethodComparer, SideBySide
 from raterscope.app.workspaces.masks.mask_editing import MaskEditing, StructureCoding
+from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Exclusion, Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.run_comparison import RunComparison
@@ -33,6 +33,7 @@ from raterscope.app.workspaces.masks.scene import (
 )
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
 from raterscope.app.workspaces.masks.second_series import SeriesRegistration
+from raterscope.app.workspaces.masks.side_by_side import SideBySide
 from raterscope.app.workspaces.masks.volume_views import SliceView, SurfaceModels
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
