@@ -19,7 +19,7 @@ from raterscope.text import counted
 
 if TYPE_CHECKING:
     from raterscope.app.study.merging import MergedStudy
-    from raterscope.widgets.dialogs.reader_study_dialog import SecondReaderDialog
+    from raterscope.widgets.dialogs.expert_dialogs import SecondReaderDialog
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,7 @@ class ExpertStudies(QObject):
 
     def ask_copy(self) -> None:
         """Ask whether the copy is blind, and for its file."""
-        from raterscope.widgets.dialogs.reader_study_dialog import SecondReaderDialog
+        from raterscope.widgets.dialogs.expert_dialogs import SecondReaderDialog
 
         if self._document.contents is None:
             return
@@ -122,7 +122,7 @@ class ExpertStudies(QObject):
         job.finished.connect(self._on_preview)
 
     def _on_preview(self, preview: Preview) -> None:
-        from raterscope.widgets.dialogs.reader_study_dialog import DifferingDecision, MergePreviewDialog
+        from raterscope.widgets.dialogs.expert_dialogs import DifferingDecision, MergePreviewDialog
 
         contents = self._document.contents
         if contents is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.reader_study_dialog import MergePreviewDialog, SecondReaderDialog
+from raterscope.widgets.dialogs.expert_dialogs import MergePreviewDialog, SecondReaderDialog
 from tests.app.driving import LONG, idle, open_study
 from tests.app.review.decisions import on
 from tests.app.study.made import a_table

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.widgets.dialogs.reader_study_dialog import NameDialog
+from raterscope.widgets.dialogs.expert_dialogs import NameDialog
 from raterscope.widgets.panels.region_panel import NOT_FUSED
 from tests.app.driving import idle, open_study
 from tests.app.workspaces.masks.driving import key
