@@ -402,7 +402,7 @@ def _linear(
         room = needed
     if len(ticks) < 2 and not integral:
         ticks = _steps(low, high, rounded(0.4 * (high - low)))
-        return [ticks[0], ticks[-1]] if ticks else []
+        return [ticks[0], ticks[-1]] if len(ticks) > 1 else ticks
     return ticks
 
 

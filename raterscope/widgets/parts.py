@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QLocale, QObject, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
+    QDoubleSpinBox,
     QFileDialog,
     QFormLayout,
     QFrame,
@@ -42,7 +44,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text import unbroken
+from raterscope.text import MINUS, unbroken
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import Part, horizontal, vertical
 from raterscope.widgets.theme import set_lengths
@@ -263,6 +265,36 @@ class _Passing(QObject):
 
 BESIDE_WORDS = 40
 """Width of margins and scroll bar of an open choice, in pixels."""
+
+
+class NumberBox(QDoubleSpinBox):
+    """Field for a number with a decimal point, as the window writes numbers; a decimal comma means the same.
+
+    In the system's locale, the other of the two would be a separator of thousands: 0.65 would become 65.
+    """
+
+    def __init__(self, **properties: Any) -> None:
+        super().__init__(**properties)
+        self.setLocale(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+
+    def validate(self, text: str, position: int) -> object:
+        """Validate what is typed; a comma may still become a separator of thousands."""
+        state: object
+        state, _, position = super().validate(self._with_point(text), position)  # type: ignore[misc]
+        return state, text, position
+
+    def valueFromText(self, text: str) -> float:
+        """Return the number."""
+        return super().valueFromText(self._with_point(text))
+
+    def _with_point(self, text: str) -> str:
+        text = text.replace(MINUS, "-")
+        if "." in text or text.count(",") != 1 or (self.isGroupSeparatorShown() and _THOUSANDS.search(text)):
+            return text
+        return text.replace(",", ".")
+
+
+_THOUSANDS = re.compile(r",\d{3}(?!\d)")
 
 
 class ChoiceBox(QComboBox):

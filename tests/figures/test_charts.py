@@ -68,6 +68,16 @@ def test_large_numbers_are_written_in_thousands_or_millions(values, texts):
     assert [words for _, words in compact([(value, number_text(value, 1.0)) for value in values])] == texts
 
 
+def test_a_lone_large_number_at_an_axis_is_not_cut():
+    line = Line(x=np.arange(40.0), y=np.linspace(-485_000.0, -415_000.0, 40))
+    chart = Chart("Bound", Axis("iteration"), Axis("bound"), (line,))
+    for height in range(60, 140, 5):
+        layout = lay_out(chart, Box(0, 0, 110, height), lambda words, size: 0.6 * size * len(words))
+        texts = [text for _, text in layout.up]
+        assert all(text.endswith("k") for text in texts), texts
+        assert len(set(texts)) == len(texts)
+
+
 def test_a_narrow_chart_of_large_numbers_leaves_room_for_the_name_of_its_axis():
     values = np.linspace(-1_290_000.0, -1_080_000.0, 30)
     line = Line(x=np.arange(30.0), y=values)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QPoint, QPointF, Qt
+from PySide6.QtCore import QCoreApplication, QLocale, QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetrics, QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabWidget, QWidget
 
@@ -16,7 +16,7 @@ from raterscope.widgets.panels.evidence_panel import Evidence, EvidencePanel, Vo
 from raterscope.widgets.panels.measurement_panels import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_items import QueueFilter, QueueItem
 from raterscope.widgets.panels.queue_panel import QueuePanel
-from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.parts import NumberBox, plain_tip
 
 pytestmark = pytest.mark.usefixtures("dark")
 
@@ -35,6 +35,32 @@ def test_a_number_stays_with_its_unit_where_a_text_takes_several_lines(qtbot):
     painted = QLabel.text(panel._label)
     for held in ("95 %", "(90.1 to 99.2)", "4 px"):
         assert held.replace(" ", "\N{NO-BREAK SPACE}") in painted
+
+
+@pytest.mark.parametrize("language", ["en_US", "de_DE", "ar_EG", "C"])
+@pytest.mark.parametrize(
+    ("typed", "number"), [("0.65", 0.65), ("0,65", 0.65), ("-1,5", -1.5), ("12.5", 12.5)]
+)
+def test_a_number_has_a_decimal_point_or_comma_in_every_locale(language, typed, number, qtbot):
+    before = QLocale()
+    QLocale.setDefault(QLocale(language))
+    try:
+        box = NumberBox(minimum=-1e3, maximum=1e7, decimals=3)
+        qtbot.addWidget(box)
+        box.selectAll()
+        qtbot.keyClicks(box, typed)
+        box.interpretText()
+        assert box.value() == number
+        assert box.text() == f"{number:.3f}"
+        box.setGroupSeparatorShown(True)
+        box.setValue(5_000_000)
+        assert box.text() == "5,000,000.000"
+        box.selectAll()
+        qtbot.keyClicks(box, "1,806")
+        box.interpretText()
+        assert box.value() == 1806
+    finally:
+        QLocale.setDefault(before)
 
 
 def item(key, score=0.3, done=False) -> QueueItem:

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QColorDialog,
     QComboBox,
     QDialog,
-    QDoubleSpinBox,
     QFileDialog,
     QFormLayout,
     QGridLayout,
@@ -30,7 +29,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionPanel, ReasonField
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, FormDialog, form_of, plain_label
+from raterscope.widgets.parts import ChoiceBox, FormDialog, NumberBox, form_of, plain_label
 from raterscope.widgets.theme import set_lengths
 
 HALF = 0.5
@@ -127,7 +126,7 @@ class ScaleDialog(FormDialog):
     def __init__(self, pixels: float, images: int, parent: QWidget | None = None) -> None:
         super().__init__("Set the scale", parent, width=360)
         self._pixels = pixels
-        self.number = QDoubleSpinBox(minimum=0.0, maximum=1e6, decimals=3)
+        self.number = NumberBox(minimum=0.0, maximum=1e6, decimals=3)
         self.number.setSpecialValueText(" ")
         self.number.setAccessibleName("Length of the line")
         self.unit = QComboBox()
@@ -439,7 +438,7 @@ class MarginDialog(FormDialog):
 
     def __init__(self, structure: str, unit: str, margin: float, parent: QWidget | None = None) -> None:
         super().__init__("Add a margin", parent, width=360)
-        self.editor = QDoubleSpinBox(
+        self.editor = NumberBox(
             minimum=-LARGEST_MARGIN, maximum=LARGEST_MARGIN, decimals=1, value=margin, suffix=f" {unit}"
         )
         self.editor.setAccessibleName("Margin; negative to shrink")
@@ -526,13 +525,11 @@ class RegistrationDialog(QDialog):
         self.series_box.currentIndexChanged.connect(lambda _index: self.series_chosen.emit(self.series))
         self.series_box.setFocus()
 
-    def _editors(
-        self, grid: QGridLayout, row: int, noun: str, largest: float, unit: str
-    ) -> list[QDoubleSpinBox]:
+    def _editors(self, grid: QGridLayout, row: int, noun: str, largest: float, unit: str) -> list[NumberBox]:
         grid.addWidget(plain_label(noun), row, 0)
         editors = []
         for column, axis in enumerate(_AXES, start=1):
-            editor = QDoubleSpinBox(minimum=-largest, maximum=largest, decimals=2, suffix=unit)
+            editor = NumberBox(minimum=-largest, maximum=largest, decimals=2, suffix=unit)
             about = axis.partition(",")[0]
             editor.setAccessibleName(f"Rotation about {about}" if noun == "Rotation" else f"Shift {axis}")
             editor.valueChanged.connect(self._on_typed)

@@ -9,7 +9,7 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
-from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from raterscope.algorithms.image_display import (
     COLOUR,
@@ -26,7 +26,7 @@ from raterscope.text import with_minus
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
 from raterscope.widgets.painting import paint_focus_frame
-from raterscope.widgets.parts import Menu, plain_label, plain_tip
+from raterscope.widgets.parts import Menu, NumberBox, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, usual
 
 COLOURS: dict[str, Colour] = {
@@ -154,7 +154,7 @@ class _ChannelRow(QWidget):
         self.colour.clicked.connect(self._on_colour)
         self.bar = RangeBar(values)
         digits = max(0, min(6, 2 - math.floor(math.log10(values.highest - values.lowest))))
-        self.low, self.high, self.gamma = (QDoubleSpinBox() for _ in range(3))
+        self.low, self.high, self.gamma = (NumberBox() for _ in range(3))
         for box, text in ((self.low, "Black"), (self.high, "White"), (self.gamma, "Gamma")):
             box.setAccessibleName(f"{text} of {values.name}")
             box.setKeyboardTracking(False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QKeySequence, QPainter
-from PySide6.QtWidgets import QDoubleSpinBox, QFormLayout, QLineEdit, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFormLayout, QLineEdit, QPushButton, QSizePolicy, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
@@ -15,7 +15,15 @@ from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import Pair, Stretch, WrappingRow, scroll_area, vertical
 from raterscope.widgets.painting import paint_text
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import ElidedLabel, Header, Placeholder, let_wheel_pass, plain_label, plain_tip
+from raterscope.widgets.parts import (
+    ElidedLabel,
+    Header,
+    NumberBox,
+    Placeholder,
+    let_wheel_pass,
+    plain_label,
+    plain_tip,
+)
 from raterscope.widgets.theme import set_lengths
 
 NO_SHAPES = "Draw a line or an outline on the image. Measurements are listed here and saved."
@@ -331,8 +339,8 @@ class ParasitaemiaPanel(QWidget):
         self.scope_chosen.emit(scope)
 
 
-def _field(field: _Field) -> QDoubleSpinBox:
-    box = QDoubleSpinBox(minimum=0.0, maximum=1e7, decimals=field.decimals)
+def _field(field: _Field) -> NumberBox:
+    box = NumberBox(minimum=0.0, maximum=1e7, decimals=field.decimals)
     box.setGroupSeparatorShown(True)
     box.setSpecialValueText(field.nothing)
     box.setSuffix(field.suffix)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPointF, QRect, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPolygonF
-from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu, WholeView
 from raterscope.widgets.hints import KeyHelp, MenuChip
 from raterscope.widgets.layouts import horizontal
-from raterscope.widgets.parts import keeps_key, plain_label, plain_tip
+from raterscope.widgets.parts import NumberBox, keeps_key, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.plane import PRESETS, Levels, Window, automatic_window, in_words, looks_like_ct
 
@@ -273,7 +273,7 @@ class WindowEntry(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Window by numbers")
         theme.set_role(self, "popover")
-        self.width_box, self.level_box = QDoubleSpinBox(), QDoubleSpinBox()
+        self.width_box, self.level_box = NumberBox(), NumberBox()
         for box, words in ((self.width_box, "Window width"), (self.level_box, "Window level")):
             box.setAccessibleName(words)
             box.setToolTip(plain_tip(words))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QDoubleSpinBox, QStackedWidget
+from PySide6.QtWidgets import QStackedWidget
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
@@ -36,7 +36,7 @@ from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.layouts import horizontal, vertical
-from raterscope.widgets.parts import ElidedLabel
+from raterscope.widgets.parts import ElidedLabel, NumberBox
 from raterscope.widgets.tables.comparison_tables import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.theme import set_lengths
 
@@ -84,7 +84,7 @@ class RunComparison(ClicksPanel):
         self._has_truth = False
         """Whether any image has ground truth."""
         self.pages = ModeSwitch(PAGES)
-        self.radius = QDoubleSpinBox()
+        self.radius = NumberBox()
         self.radius.setRange(0.1, LARGEST_RADIUS)
         self.radius.setDecimals(1)
         self.radius.setValue(RADIUS)
