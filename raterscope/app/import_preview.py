@@ -24,10 +24,10 @@ from raterscope.app.formats.records import (
     TaskContents,
     TrueLabels,
 )
-from raterscope.app.importing import Readings, TableLayout, explain_skipped
 from raterscope.app.kinds.clicks.imports import index_names
 from raterscope.app.kinds.masks.attribution import AttributedMask
 from raterscope.app.kinds.masks.imports import Placement, list_sites, place_masks
+from raterscope.app.readings import Readings, TableLayout, explain_skipped
 from raterscope.app.study.records import ImageEntry
 from raterscope.text import counted, listed
 

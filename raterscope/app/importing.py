@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from raterscope.algorithms.progress import Watch, divided, part, silent, steps_of
 from raterscope.app.ambiguous_files import UnknownAnnotators, list_names
@@ -20,7 +20,6 @@ from raterscope.app.formats.points.tables import name_by_ids
 from raterscope.app.formats.records import (
     LabelFile,
     LabelTable,
-    MaskTable,
     PairTable,
     TaskContents,
     TrueLabels,
@@ -58,6 +57,7 @@ from raterscope.app.kinds.masks.imports import (
 from raterscope.app.kinds.pairs.imports import names_of as names_of_items
 from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_files, store_pairs
 from raterscope.app.kinds.registry import KINDS
+from raterscope.app.readings import Readings, Table, TableLayout, is_table
 from raterscope.app.review import Decision, in_words
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.import_undo import import_dates, record_import, repeated_files, state_before
@@ -71,46 +71,6 @@ _File = TypeVar("_File", ImageFile, VolumeFile)
 
 _LOOKED, _OF_IMAGE = 0.7, 0.1
 """Share of the time for the classification of files, and time per image relative to that per mask."""
-
-TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", *WORKBOOKS, ".txt")
-
-
-@dataclass(frozen=True)
-class TableLayout:
-    """Columns of a table, and their interpretation."""
-
-    path: Path
-    kind: str  # {"clicks", "truth", "scores", "labels", "true labels", "tasks", "pairs"}
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]  # tuple of tuples of str: the first rows
-    fields: Mapping[str, str]  # by column; other columns were ignored
-
-
-@dataclass(frozen=True)
-class Readings:
-    """Contents read from some files, each kind in the order of the files.
-
-    `attributed` are the masks of all files with their annotators. `others` are the contents from the readers
-    of other kinds, by kind. `left` are files of a folder that were not read. `programs` names the annotators
-    that are programs.
-    """
-
-    images: tuple[ImageFile, ...] = ()
-    clicks: tuple[ClickTable, ...] = ()
-    truths: tuple[PointTable, ...] = ()
-    left: tuple[Path, ...] = ()
-    volumes: tuple[VolumeFile, ...] = ()
-    masks: tuple[MaskTable, ...] = ()
-    attributed: tuple[AttributedMask, ...] = ()
-    labels: tuple[LabelFile, ...] = ()
-    pairs: tuple[PairTable, ...] = ()
-    rankings: tuple[RankingTable, ...] = ()
-    others: Mapping[str, Any] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
-    skipped: tuple[InputError, ...] = ()  # errors of files that were skipped
-    layouts: tuple[TableLayout, ...] = ()
-    programs: frozenset[str] = frozenset()
-    coco_images: Mapping[str, str] = field(default_factory=dict)  # by COCO id: names of images
 
 
 def read_files(
@@ -277,11 +237,6 @@ def _programs_among(labels: Sequence[LabelFile]) -> frozenset[str]:
     return frozenset(name for table in scored for name in table.annotators)
 
 
-def is_table(path: Path) -> bool:
-    """Return whether a file's name is that of a table."""
-    return path.suffix.casefold() in TABLE_SUFFIXES
-
-
 def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates: ImportCandidates) -> None:
     """Infer the kind of a table from the column mapping if no kind was selected."""
     # Layers of points in napari are then read like other tables.
@@ -387,7 +342,7 @@ def _layouts_of(tables: Sequence[object], sources: Sources) -> list[TableLayout]
     fields: dict[Path, dict[str, str]] = {}
     kinds: dict[Path, str] = {}
     for table in tables:
-        if isinstance(table, _TABLES) and table.columns:
+        if isinstance(table, Table) and table.columns:
             fields.setdefault(table.path, {}).update(table.columns)
             kinds.setdefault(table.path, _kind_of_table(table))
     layouts = []
@@ -398,11 +353,7 @@ def _layouts_of(tables: Sequence[object], sources: Sources) -> list[TableLayout]
     return layouts
 
 
-_Table = ClickTable | PointTable | LabelTable | TrueLabels | TaskContents | PairTable
-_TABLES = (ClickTable, PointTable, LabelTable, TrueLabels, TaskContents, PairTable)
-
-
-def _kind_of_table(table: _Table) -> str:
+def _kind_of_table(table: Table) -> str:
     if isinstance(table, PointTable):
         return "truth" if table.score is None else "scores"
     kinds = {
@@ -434,7 +385,7 @@ def store(
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)
     with study.change():
         before = state_before(study)
-        repeated = repeated_files(import_dates(study), [table.path for table in _tables(readings)])
+        repeated = repeated_files(import_dates(study), [table.path for table in readings.tables()])
         sentences = _store(readings, placement, study, watch, extent)
         sentences += [
             f"{plain(path.name)} counts again: it was imported on {date}." for path, date in repeated.items()
@@ -446,19 +397,8 @@ def store(
             if missing and names.intersection(class_order):
                 problem = f"it lacks the class {plain(missing[0])}"
             sentences.append(f"The order of grades was not used: {problem}.")
-        record_import(study, before, _files(readings), [table.path for table in _tables(readings)])
+        record_import(study, before, readings.files(), [table.path for table in readings.tables()])
         return sentences
-
-
-def _tables(readings: Readings) -> list[_Table]:
-    """List the tables that count twice if they are imported twice."""
-    votes = [table for table in readings.labels if isinstance(table, LabelTable)]
-    return [*readings.clicks, *readings.truths, *votes, *readings.pairs]
-
-
-def _files(readings: Readings) -> list[Path]:
-    others = (*readings.labels, *readings.rankings, *readings.masks, *readings.volumes, *readings.images)
-    return [file.path for file in (*_tables(readings), *others)]
 
 
 def _store(
@@ -530,33 +470,7 @@ def _store(
     if new:
         decision = study.record(Decision(verb="program", annotators=tuple(sorted(new))))
         sentences.append(f"{in_words(decision).capitalize()}.")
-    return [*sentences, *placement.notices, *readings.notices, *_left_in_words(readings.left)]
-
-
-def _left_in_words(left: Sequence[Path]) -> list[str]:
-    """Explain why files of a folder were not read."""
-    sentences = []
-    tables_left = [path for path in left if path.suffix.casefold() in TABLE_SUFFIXES[:-1]]
-    if tables_left:
-        sentences.append(
-            f"Skipped, because their columns are not known for certain: {list_names(tables_left)}. "
-            "To read one, import it alone."
-        )
-    others = [path for path in left if path not in tables_left]
-    if others:
-        sentences.append(f"Skipped, because they contain nothing to import: {list_names(others)}.")
-    return sentences
-
-
-def explain_skipped(readings: Readings, placement: Placement) -> list[str]:
-    """Explain what is skipped or assumed, before anything is stored, one sentence each."""
-    files: list[_Table | MaskTable] = [
-        *readings.clicks, *readings.truths, *readings.labels, *readings.pairs, *readings.masks
-    ]  # fmt: skip
-    of_files = [f"{plain(file.path.name)}: {text}" for file in files for text in file.notices]
-    of_volumes = [text for volume in readings.volumes for text in volume.notices]
-    left = _left_in_words(readings.left)
-    return [*of_files, *of_volumes, *placement.notices, *readings.notices, *left]
+    return [*sentences, *placement.notices, *readings.notices, *readings.left_in_words()]
 
 
 def _masks_in_words(reports: Sequence[str], placement: Placement) -> list[str]:

@@ -11,10 +11,7 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import importing
-from raterscope.app.command_line.output import (
-    ProgressLine,
-    one_line,
-)
+from raterscope.app.command_line.output import ProgressLine, one_line
 from raterscope.app.command_line.selection import answered_by_options
 from raterscope.app.errors import InputError
 from raterscope.app.formats.points import has_points
@@ -31,11 +28,11 @@ from raterscope.app.import_preview import (
     preview_readings,
     refuse_unknown,
 )
-from raterscope.app.importing import Readings
 from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.kinds.masks.imports import NOTHING, StudyImages, images_without_file
 from raterscope.app.kinds.pairs.imports import items_of
+from raterscope.app.readings import Readings, is_table
 from raterscope.app.review import read_measures
 from raterscope.app.study import Study
 from raterscope.app.study.image_groups import store_groups
@@ -161,7 +158,7 @@ def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:
 
 
 def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages:
-    tables = all(importing.is_table(file) for file in files)
+    tables = all(is_table(file) for file in files)
     if tables and not any(_needs_images(sources.open(file)) for file in files):
         return NOTHING  # opening a study may change its file
     with Study.open(path) as study:

@@ -9,10 +9,7 @@ from raterscope.algorithms.annotators.acceptance import AcceptanceSettings, make
 from raterscope.algorithms.annotators.acceptance import decide as decide_lot
 from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
 from raterscope.app.command_line.arguments import entered
-from raterscope.app.command_line.output import (
-    ProgressLine,
-    one_line,
-)
+from raterscope.app.command_line.output import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import NO_SAMPLE, SampleSubject, read_last_samples

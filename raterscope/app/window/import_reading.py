@@ -29,11 +29,12 @@ from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import COLUMN_NAMES, Table, assign_columns
 from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.import_preview import ImportPreview, NameChanges, NameKind, change_names, preview_readings
-from raterscope.app.importing import Readings, TableLayout, read_files, store
+from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.attribution import DEFAULT_MASK_OPTIONS, AttributedMask, MaskOptions
 from raterscope.app.kinds.masks.imports import NOTHING, StudyImages, images_without_file
 from raterscope.app.kinds.pairs.imports import items_of
+from raterscope.app.readings import Readings, TableLayout
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
 from raterscope.widgets.dialogs.import_dialogs import MappingField, TableKind

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QWidget
 
 from raterscope.widgets.parts import ChoiceBox, FormDialog, plain_label
 from raterscope.widgets.tables.rows import TextTable

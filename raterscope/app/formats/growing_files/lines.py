@@ -14,11 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from raterscope.app.errors import InputError, system_reason
-from raterscope.app.formats.dialects import (
-    decode_text,
-    not_text_error,
-    possible_encodings,
-)
+from raterscope.app.formats.dialects import decode_text, not_text_error, possible_encodings
 from raterscope.app.formats.untrusted import refuse_special
 
 _BLOCK = 4096

@@ -14,12 +14,7 @@ from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.review import Decision, is_bookmarked
 from raterscope.app.study.runs import run_title
-from raterscope.app.workspaces.masks.scene import (
-    DisputedRegion,
-    Piece,
-    Scene,
-    amount_of,
-)
+from raterscope.app.workspaces.masks.scene import DisputedRegion, Piece, Scene, amount_of
 from raterscope.text import counted
 from raterscope.widgets.painting import BOOKMARK, rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
