@@ -13,7 +13,7 @@ from raterscope.app.window.command_palette import CommandPalette
 from raterscope.app.window.guide import GuideView
 from raterscope.app.window.preferences import change_text_size
 from raterscope.widgets import theme
-from tests.app.driving import LONG, idle
+from tests.app.driving import idle
 from tests.app.window.everything import NAMES
 
 LEFT = Qt.MouseButton.LeftButton
@@ -262,13 +262,6 @@ def undone(h):
     a_decision(h)
     h.window.document.undo()
     h.idle()
-
-
-def fused_anew(h):
-    runs = len(h.contents.runs)
-    h.qtbot.waitUntil(lambda: len(h.contents.runs) > h.runs, timeout=LONG)
-    h.idle()
-    return runs
 
 
 def visible(h, kind, panel=""):

@@ -112,12 +112,6 @@ def wheel(h, modifiers=Qt.KeyboardModifier.NoModifier):
     h.idle()
 
 
-def clicks_on(h, widget, *positions, modifiers=Qt.KeyboardModifier.NoModifier):
-    for position in positions:
-        QTest.mouseClick(widget, LEFT, modifiers, position)
-    h.idle()
-
-
 def select_cards(h):
     view = h.screen.grid.view
     for at, modifiers in ((0, Qt.KeyboardModifier.NoModifier), (1, Qt.KeyboardModifier.ControlModifier)):
@@ -296,11 +290,6 @@ WALL = "On the wall of annotators"
 def wall(h):
     h.show("Annotators")
     return h.screen.wall.tiles
-
-
-def one_chosen(h):
-    h.screen.wall.tiles._choose((0,))
-    h.screen.wall.tiles.select((0,)) if hasattr(h.screen.wall.tiles, "select") else None
 
 
 def sound(h):

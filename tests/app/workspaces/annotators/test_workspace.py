@@ -30,10 +30,6 @@ def read_again(window, qtbot, before) -> None:
     idle(window, qtbot)
 
 
-def texts_of(view) -> str:
-    return "\n".join(f"{line.title}: {line.texts}" for line in view.lines)
-
-
 def test_the_table_is_filtered_sorted_and_described_and_the_card_has_all_kinds(annotators, qtbot):
     workspace = annotators.workspace
     assert sorted(listed(annotators)) == ["Anna K.", "anna", "ben", "cleo", "dan", "eve"]
