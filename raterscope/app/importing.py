@@ -141,7 +141,7 @@ def read_files(
     skipped.required -= beside
     pixel_sizes = _pixel_sizes(candidates.images, at_hand, sources)
     tables_and_images, more_layouts = _read_each(
-        candidates.tables, kind, mappings, skipped, sources, of_tables, pixel_sizes
+        candidates.tables, kind, mappings, skipped, sources, of_tables, pixel_sizes, reading.annotator
     )
     sources.keep(candidates.masks)
     tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
@@ -309,6 +309,7 @@ def _read_each(
     sources: Sources,
     watch: Watch,
     pixel_sizes: PixelSizes = unknown_sizes,
+    annotator: str | None = None,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[TableLayout]]:
     """Read images or tables; return also the table layouts."""
     tables: list[ImageFile | ClickTable | PointTable] = []
@@ -317,7 +318,9 @@ def _read_each(
         step(0.0, f"reading {plain(path.name)}")
         try:
             with skipped.reading(path):
-                tables.append(read(sources.open(path), kind, mappings.get(path), step, pixel_sizes))
+                tables.append(
+                    read(sources.open(path), kind, mappings.get(path), step, pixel_sizes, annotator)
+                )
                 layouts += _layouts_of(tables[-1:], sources)
         except UnknownColumns as unknown:
             raise unknown if kind is not None else prefer_label_columns(unknown) from None

@@ -36,10 +36,12 @@ def read(
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
     pixel_sizes: PixelSizes = unknown_sizes,
+    annotator: str | None = None,
 ) -> ClickTable | PointTable | ImageFile:
     r"""Read a file, whose format is detected from its content.
 
     `kind`: clicks, truth, image or scores; by default detected from the file's first bytes and its header.
+    `annotator`: annotator of clicks, if the table names none.
     `mapping`: fields of a table's columns, named by hand. A table of image sizes becomes a `ClickTable`
     without clicks. Only the header of an image is read. Raises `UnknownColumns` if the user must name a
     table's columns. Raises `InputError` if the file cannot be read; the message contains file, line and
@@ -57,12 +59,15 @@ def read(
     table = source.table(watch)
     if kind == "truth":
         return read_truth_points(table, mapping, pixel_sizes)
-    return _read_marks(table, kind, mapping, watch, pixel_sizes)
+    if kind is None and (are_detections(table) or are_scores(table) or is_named_truth(path)):
+        annotator = None
+    return _read_marks(table, kind, mapping, watch, pixel_sizes, annotator)
 
 
 def _read_marks(
-    table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch, pixel_sizes: PixelSizes
-) -> ClickTable | PointTable:
+    table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch, pixel_sizes: PixelSizes,
+    annotator: str | None,
+) -> ClickTable | PointTable:  # fmt: skip
     from raterscope.app.formats import zooniverse
     from raterscope.app.formats.points import tables
     from raterscope.app.formats.points.collector import collect_points
@@ -70,7 +75,7 @@ def _read_marks(
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return collect_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks
     try:
-        return tables.read_clicks(table, mapping, watch, pixel_sizes)
+        return tables.read_clicks(table, mapping, watch, pixel_sizes, annotator)
     except UnknownColumns as unknown:
         if mapping is None and {"x", "y"} <= set(unknown.missing) and find_columns(table, tables.SIZES):
             return tables.read_image_sizes(table)

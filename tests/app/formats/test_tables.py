@@ -95,6 +95,19 @@ def test_comments_above_the_header_are_skipped(
         assert (table.tasks, table.annotators) == (("t1", "t2"), ("ann", "bob"))
 
 
+@pytest.mark.parametrize(("name", "is_truth"), [("ann.csv", False), ("truth.csv", True)])
+def test_positions_without_an_annotator_are_clicks_of_a_given_one(
+    tmp_path: Path, name: str, is_truth: bool
+) -> None:
+    path = written(tmp_path / name, "image,x,y,time\na.png,1,2,5\na.png,3,4,6\n")
+    table = read(path, annotator="ann")
+    assert isinstance(table, PointTable) == is_truth
+    assert isinstance(read(path), PointTable)
+    if not is_truth:
+        assert rows(table) == [("ann", "a.png", 1.0, 2.0), ("ann", "a.png", 3.0, 4.0)]
+        assert table.time.tolist() == [5.0, 6.0]
+
+
 def test_whole_numbers_with_decimals_are_the_names_without(file: Path) -> None:
     clicks = "annotator,image,x,y\n{},7,1,2\n3.0,7,1,2\n"
     assert read_clicks(written(file, clicks.format("12.0"))).annotators == ("12", "3")

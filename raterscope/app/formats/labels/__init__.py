@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
+
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
@@ -21,11 +23,11 @@ from raterscope.app.formats.labels.table import (
     read_wide_table,
 )
 from raterscope.app.formats.labels.tags import TAGS, columns_as_tags, split_tags
-from raterscope.app.formats.labels.votes import collect_labels
-from raterscope.app.formats.records import LabelFile, LabelTable
+from raterscope.app.formats.labels.votes import collect_labels, no_label_notice
+from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels
 from raterscope.app.formats.sources import File, Source, may_hold_annotations, open_source
 from raterscope.app.formats.table_files import Head
-from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns
+from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns, find_columns
 
 __all__ = ["FIELDS", "TAGS", "VOTES", "find_labels", "read_labels", "split_tags"]
 
@@ -99,7 +101,7 @@ def _read(
     if may_hold_annotations(path):
         document = source.document()
         if document is None and find_labels(source) is not None:
-            return _read_rows(source.records(), mapping, watch, truth=truth)
+            return _read_rows(source.records(), mapping, watch, truth=truth, annotator=annotator)
         if document is None or "labels" not in document.expected:
             raise InputError(
                 "contains no readable labels; expected a table, or a file of Label Studio, CVAT or COCO",
@@ -116,13 +118,15 @@ def _read(
         return (read_probabilities(source.table(watch), annotator or path.stem),)
     if find_annotator_columns(head.table, mapping) and not truth:
         return read_wide_table(source.table(watch), mapping, watch)
-    return _read_rows(head, mapping, watch, truth=truth)
+    return _read_rows(head, mapping, watch, truth=truth, annotator=annotator)
 
 
 def _read_rows(
-    head: Head, mapping: Mapping[str, str] | None, watch: Watch, *, truth: bool
+    head: Head, mapping: Mapping[str, str] | None, watch: Watch, *, truth: bool, annotator: str | None
 ) -> tuple[LabelFile, ...]:
     """Read a table with one label, or one true label, per row."""
+    from raterscope.app.formats import is_named_truth
+
     fields = {field for field in (mapping or {}).values() if field != "ignore"}
     if truth or (
         fields and fields <= {"task", "label", "truth"} and not _has_annotators(head.table, mapping)
@@ -132,10 +136,27 @@ def _read_rows(
         return read_contents(head, mapping, watch)
     detected = None if mapping else detect_labels(head.table)
     if detected == "truth":
-        return read_true_labels(head, None, watch)
+        labels = read_true_labels(head, None, watch)
+        is_true = is_named_truth(head.table.path) or find_columns(head.table, ("task", "truth")) is not None
+        if annotator is None or is_true:
+            return labels
+        return tuple(_votes_of(annotator, table) for table in labels)
     if detected == "contents":
         return read_contents(head, None, watch)
     return read_label_table(head, mapping, watch)
+
+
+def _votes_of(annotator: str, table: TrueLabels) -> LabelTable:
+    """Return labels without annotators as the votes of a given one."""
+    tasks = (*table.tasks, *table.unlabelled)
+    known, unlabelled = len(table.tasks), len(table.unlabelled)
+    missing = np.column_stack([np.zeros(unlabelled), np.arange(known, len(tasks))]).astype(np.int32)
+    return LabelTable(
+        path=table.path, question=table.question, annotators=(annotator,), tasks=tasks, outputs=table.classes,
+        annotator=np.zeros(known, dtype=np.int32), task=np.arange(known, dtype=np.int32), label=table.label,
+        notices=(*table.notices, *([no_label_notice(unlabelled)] if unlabelled else [])),
+        columns=table.columns, missing=unlabelled, unlabelled=missing,
+    )  # fmt: skip
 
 
 def _labels_among(contents: frozenset[Content], alone: bool) -> Literal["labels"] | None:

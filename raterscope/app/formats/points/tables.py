@@ -35,6 +35,7 @@ from raterscope.app.formats.tables import (
     FARTHEST,
     Faults,
     Table,
+    UnknownColumns,
     assign_columns,
     fields_of,
     find_columns,
@@ -62,7 +63,8 @@ FIELDS = (
 )
 """Fields of a column: name, label on screen, and whether it is required."""
 
-NEEDED = ("annotator", "image", "x", "y")
+PLACED = ("image", "x", "y")
+NEEDED = ("annotator", *PLACED)
 WANTED = ("time", "width", "height", "read", "class")
 SIZES = ("image", "width", "height")
 _MAX_EMPTY = 100_000
@@ -73,6 +75,7 @@ def read_clicks(
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
     pixel_sizes: PixelSizes = unknown_sizes,
+    annotator: str | None = None,
 ) -> ClickTable:
     """Read a table of clicks.
 
@@ -81,11 +84,18 @@ def read_clicks(
     table is read completely or not at all.
 
     `mapping`: fields of columns, named by hand: annotator, image, x, y, time, width, height, read, class,
-    ignore.
+    ignore. `annotator`: of all clicks, if the table names none.
     """
-    column = assign_positions(table, NEEDED, WANTED, mapping)
+    try:
+        column = assign_positions(table, NEEDED, WANTED, mapping)
+    except UnknownColumns as unknown:
+        if annotator is None or unknown.missing != ("annotator",):
+            raise
+        column = assign_positions(table, PLACED, WANTED, mapping)
     faults = Faults(table)
-    annotator_names = read_annotators(table, column, faults)
+    annotator_names: Sequence[str] = [annotator or ""] * len(table)
+    if "annotator" in column:
+        annotator_names = read_annotators(table, column, faults)
     watch(0.85, "reading the names of images")
     pictures = read_names(table, column["image"], faults)
     watch(0.88, "reading positions")
@@ -93,14 +103,14 @@ def read_clicks(
     positions = read_positions(table, column, image, faults, mapping, images, pixel_sizes)
     faults.refuse()
     watch(0.95, "reading annotators and times")
-    annotators, annotator = first_seen(annotator_names)
+    annotators, number = first_seen(annotator_names)
     kept = ~positions.empty
-    looked = frozenset(zip(annotator[~kept].tolist(), image[~kept].tolist(), strict=True))
+    looked = frozenset(zip(number[~kept].tolist(), image[~kept].tolist(), strict=True))
     time, notices = _times(table, column.get("time"))
     cells = table.column(column["class"]) if "class" in column else ()
     classes, label, class_notices = number_classes(list(compress(cells, kept.tolist())))
     return ClickTable(
-        path=table.path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
+        path=table.path, annotators=annotators, images=images, annotator=number[kept], image=image[kept],
         x=positions.x[kept], y=positions.y[kept], time=None if time is None else time[kept], looked=looked,
         extents=positions.extents, lines=find_first_lines(table.lines, image),
         notices=(*table.notices, *positions.notices, *notices, *class_notices), classes=classes, label=label,
@@ -171,9 +181,6 @@ def _finite_number(cell: str) -> float:
     if not math.isfinite(value):
         raise ValueError(cell)
     return value
-
-
-PLACED = ("image", "x", "y")
 
 
 def read_truth_points(

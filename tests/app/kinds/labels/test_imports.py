@@ -9,6 +9,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.labels.imports import tasks_of
+from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.kinds.masks.imports import StudyImages
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.masks import mask_entries
@@ -52,6 +53,22 @@ def test_votes_and_truths_in_whichever_order(import_files, study, tmp_path, orde
     assert question.scheme.outputs == ("cat", "dog")
     assert labels_of(study, question.id).label.tolist() == [0, 1, 0, 0] * 2
     assert study.vote_set(question.id).truth.tolist() == [0, 1, -1, -1]
+
+
+@pytest.mark.parametrize(("name", "is_true"), [("ann.csv", False), ("gold.csv", True)])
+def test_labels_without_an_annotator_are_votes_of_a_given_one(import_files, study, tmp_path, name, is_true):
+    import_files(votes(tmp_path / "votes.csv"))
+    path = written(tmp_path / name, "task,label", "c0,dog", "c1,dog", "c2,")
+    output = import_files(path, reading=MaskOptions(annotator="cy"))
+    (question,) = study.questions()
+    labels = labels_of(study, question.id)
+    if is_true:
+        assert "the truth of 2 tasks" in output
+    else:
+        assert "2 votes by 1 annotator on 3 tasks. 1 row skipped: no label." in output
+        assert study.annotators() == ["ann", "bob", "cy"]
+        assert labels.label[labels.annotator == 2].tolist() == [1, 1]
+    assert (study.vote_set(question.id).truth >= 0).any() == is_true
 
 
 def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(import_files, study, tmp_path):
