@@ -90,6 +90,7 @@ _IN_SPACE = f"lists points in space, not on images; expected {_TABLE}, in pixels
 _CONVERTED = f"convert it to COCO, or points to {_TABLE}"
 
 
+_EXPORTED = "import the export of its classifications"
 _SAVED = "save the table as CSV or Parquet"
 _PACKED = "unpack it, or compress it by gzip instead"
 
@@ -130,6 +131,8 @@ _UNREAD: tuple[tuple[Callable[[bytes], bool], str], ...] = (
         "only names labels of ITK-SNAP; import the segmentation itself (NIfTI, NRRD or MetaImage)",
     ),
     (_is_json("shape_attributes", "region_attributes"), f"is a file of VIA; {_CONVERTED}"),
+    (_is_table("subject_id", "extractor"), f"holds extracts of Zooniverse; {_EXPORTED}"),
+    (_is_table("subject_id", "reducer"), f"holds reductions of Zooniverse; {_EXPORTED}"),
     (_is_table("region_shape_attributes", "region_attributes"), f"is a table of VIA; {_CONVERTED}"),
     (_is_json("data_row", "projects", "media_attributes"), f"is an export of Labelbox; {_CONVERTED}"),
     (_is_json("DataRow ID", "Labeled Data"), f"is an export of Labelbox; {_CONVERTED}"),

@@ -84,6 +84,11 @@ def platform_columns(header: Sequence[str]) -> dict[str, str]:
         if len(answers) == 1:
             fields[f"{answers[0]}_gold"] = "truth"
         return fields | ({"_created_at": "time"} if "_created_at" in names else {})
+    for run in ("task_run__", ""):  # PyBossa: CSV and JSON
+        if {f"{run}task_id", f"{run}user_id", f"{run}user_ip"} <= names:
+            fields = dict.fromkeys(header, "ignore") | {f"{run}task_id": "task", f"{run}user_id": "annotator"}
+            fields |= {name: "label" for name in header if re.match(rf"({run}|task_run)info(__|[.]|$)", name)}
+            return fields | ({f"{run}finish_time": "time"} if f"{run}finish_time" in names else {})
     return {}
 
 

@@ -38,6 +38,30 @@ def prodigy(text: str, annotator: str, **answer: Any) -> dict[str, Any]:
     return {"text": text, "_annotator_id": annotator, **hashes, **answer}
 
 
+@pytest.mark.parametrize("form", ["csv", "json", "older csv"])
+def test_task_runs_of_pybossa_are_votes(tmp_path: Path, form: str) -> None:
+    runs = [
+        {"id": number, "task_id": task, "user_id": user, "user_ip": None, "project_id": 3, "info": answer,
+         "created": "2024-03-01T10:00:00.1", "finish_time": f"2024-03-01T10:01:0{number}", "timeout": None}
+        for number, (task, user, answer) in enumerate([(1, 5, "cat"), (1, 6, "dog"), (2, 5, "cat")])
+    ]  # fmt: skip
+    if form == "json":
+        path = tmp_path / "task_run.json"
+        path.write_text(json.dumps(runs))
+    else:
+        path = tmp_path / "task_run.csv"
+        names = [f"task_run__{name}" for name in runs[0]]
+        if form == "older csv":
+            names[names.index("task_run__info")] = "task_runinfo__animal"
+        lines = [",".join("" if value is None else str(value) for value in run.values()) for run in runs]
+        path.write_text("\n".join([",".join(names), *lines]))
+    assert find_labels(path) == "labels"
+    (table,) = read_labels(path)
+    assert votes_of(table) == {("5", "1", "cat"), ("6", "1", "dog"), ("5", "2", "cat")}
+    assert isinstance(table, LabelTable)
+    assert table.time is not None
+
+
 def test_prodigy_choices_are_votes_and_ignored_tasks_are_none(tmp_path: Path) -> None:
     options = [{"id": "cat", "text": "Cat"}, {"id": "dog", "text": "Dog"}]
     path = write_lines(
