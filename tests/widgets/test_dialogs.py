@@ -1,13 +1,15 @@
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog
+from PySide6.QtWidgets import QDialog, QPushButton
 
+from raterscope.widgets.dialogs.answers import Answers, AnswersDialog
 from raterscope.widgets.dialogs.import_dialogs import (
     AnnotatorNamesDialog,
     ColumnMappingDialog,
     MappingField,
     TableKind,
 )
+from raterscope.widgets.dialogs.import_preview import ImportDialog, ImportOffer, NamesOffer, TableOffer
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog, RegistrationDialog
 
 FIELDS = [
@@ -55,6 +57,43 @@ def test_escape_excludes_no_annotator(dialog_opener, qtbot):
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert answers == []
+
+
+def _columns():
+    return ColumnMappingDialog(("a", "b"), [("1", "2")], [TableKind("clicks", tuple(FIELDS), {})])
+
+
+def _preview():
+    table = TableOffer("t.csv", ("a", "b"), [("1", "2")], [TableKind("clicks", tuple(FIELDS), {})], 0)
+    names = NamesOffer("annotator", "Annotators", {"ann": 2, "bob": 1}, {}, frozenset())
+    return ImportDialog(ImportOffer((), (table,), (names,), listed={"Images": (("Image",), [("a.png",)])}))
+
+
+def _answers():
+    return AnswersDialog("Infected?", Answers(("no", "yes"), ("healthy", "infected"), (0, 1)))
+
+
+def _annotators():
+    return AnnotatorNamesDialog(["a.csv", "b.csv"], ["ann", "bob"], lambda _row, text: text)
+
+
+@pytest.mark.parametrize("make", [_columns, _preview, _answers, _annotators])
+def test_tab_leaves_the_tables_of_a_dialog(make, qtbot):
+    dialog = make()
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog.activateWindow()
+    qtbot.waitUntil(dialog.isActiveWindow)
+    cancel = next(button for button in dialog.findChildren(QPushButton) if button.text() == "Cancel")
+    for at in range(dialog.tabs.count() if make is _preview else 1):
+        if make is _preview:
+            dialog.tabs.setCurrentIndex(at)
+        cancel.setFocus()
+        visited = []
+        for _ in range(60):
+            qtbot.keyClick(dialog.focusWidget(), Qt.Key.Key_Tab)
+            visited.append(dialog.focusWidget())
+        assert visited.count(cancel) > 1, [type(widget).__name__ for widget in visited[-3:]]
 
 
 def clicks(guess):

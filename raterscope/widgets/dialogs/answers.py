@@ -407,6 +407,7 @@ class AnswersDialog(FormDialog):
         self._quiet = False
         self.outputs = QTableWidget(0, 2)
         self.outputs.setAccessibleName("Answers of the annotators")
+        self.outputs.setTabKeyNavigation(False)
         self.outputs.setHorizontalHeaderLabels(["answer", "class"])
         self.outputs.horizontalHeader().setStretchLastSection(True)
         self.outputs.verticalHeader().hide()

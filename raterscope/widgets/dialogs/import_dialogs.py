@@ -74,6 +74,7 @@ class ColumnChoices(QWidget):
         self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self._table.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
         self._table.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._table.setTabKeyNavigation(False)  # Tab leaves the last choice
         self._table.setAccessibleName("The first rows")
         self._table.verticalHeader().hide()
         self._table.setHorizontalHeaderLabels([_short(name) for name in header])
@@ -237,6 +238,7 @@ class AnnotatorNamesDialog(FormDialog):
         self.pattern_field.setAccessibleName("Pattern of the names")
         self.pattern_field.textEdited.connect(self._on_pattern)
         self.table = QTableWidget(len(files), 3)
+        self.table.setTabKeyNavigation(False)
         self.table.setHorizontalHeaderLabels(["File", "Annotator", "Ground truth"])
         self.table.setAccessibleName("Annotator of each file")
         self.truths: list[QCheckBox] = []

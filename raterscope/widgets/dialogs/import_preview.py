@@ -359,6 +359,7 @@ def _fixed_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     table.setAccessibleName(name)
     table.setHorizontalHeaderLabels(list(header))
     table.verticalHeader().hide()
+    table.setTabKeyNavigation(False)
     table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
     table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
     for row, cells in enumerate(rows[:MAX_NAMES]):
@@ -406,6 +407,7 @@ class _NamesTable(QTableWidget):
         keys: dict[int, Callable[[str], Any]] = {NAME: str.casefold, COUNT: lambda name: -offer.names[name]}
         super().__init__(len(listed), 3 if offer.programs is None else 4)
         self.setAccessibleName(offer.title)
+        self.setTabKeyNavigation(False)
         self.setHorizontalHeaderLabels(["Name in the files", "Annotations", "Imported as", "Program"])
         self.verticalHeader().hide()
         self.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
