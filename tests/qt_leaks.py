@@ -9,12 +9,12 @@ import threading
 import time
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QApplication
-from shiboken6 import isValid
 
 from raterscope.widgets import theme
 from raterscope.widgets.theme import set_text_size, text_size
+from tests.timers import running
 from tests.waiting import LONG
 
 _elsewhere: list[str] = []
@@ -49,13 +49,9 @@ def _widgets() -> set[str]:
 
 
 def _timers() -> set[str]:
-    results, items = set(), gc.get_objects()
-    # A proxy's __class__ may raise when asked; type() does not.
-    timers = {kind for kind in set(map(type, items)) if issubclass(kind, QTimer)}
-    for item in items:
-        if type(item) in timers and isValid(item) and item.isActive():
-            results.add(f"timer of {item.interval()} ms, parent {item.parent()!r}, at {id(item):#x}")
-    return results
+    return {
+        f"timer of {timer.interval()} ms, parent {timer.parent()!r}, at {id(timer):#x}" for timer in running()
+    }
 
 
 def _look(qapp):

@@ -2,8 +2,9 @@
 
 import time
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, Qt
 
+from tests.timers import running
 from tests.waiting import LONG
 
 SOON = 100
@@ -42,9 +43,7 @@ def idle(window, qtbot):
     rounds, pause = 0, 1
     while rounds < ROUNDS:
         assert time.monotonic() < ends, "work is still under way"
-        busy = window.busy
-        if rounds == ROUNDS - 1:  # the timers take longest to look at
-            busy = busy or _about_to_begin(window)
+        busy = window.busy or _about_to_begin(window)
         rounds, pause = (0, min(2 * pause, 3)) if busy else (rounds + 1, 1)
         qtbot.wait(pause)
 
@@ -63,9 +62,14 @@ def command(window, words):
 
 def _about_to_begin(window) -> bool:
     return any(
-        timer.isActive() and timer.isSingleShot() and timer.interval() <= SOON
-        for timer in window.findChildren(QTimer)
+        timer.isSingleShot() and timer.interval() <= SOON and window in _ancestors(timer)
+        for timer in running()
     )
+
+
+def _ancestors(part):
+    while (part := part.parent()) is not None:
+        yield part
 
 
 def states(window):
