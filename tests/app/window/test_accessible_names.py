@@ -31,13 +31,7 @@ def nameless(position):
     return results
 
 
-@pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
-def test_everything_that_takes_the_keys_in_a_workspace_has_a_name(bare_workspace):
-    _, workspace = bare_workspace
-    assert nameless(workspace) == []
-
-
-def test_everything_that_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
+def test_what_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
     CommandPalette([], fused)
     assert nameless(fused) == []
 
@@ -49,8 +43,11 @@ def test_sheet_and_guide_have_names(qtbot):
 
 
 @pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
-def test_tab_comes_to_the_regions_from_left_to_right_and_from_top_to_bottom(bare_workspace):
+def test_what_takes_the_keys_has_a_name_and_tab_goes_from_left_to_right_and_from_top_to_bottom(
+    bare_workspace,
+):
     _, workspace = bare_workspace
+    assert nameless(workspace) == []
     order, widget = [], workspace.nextInFocusChain()
     while widget is not workspace:
         order.append(widget)
@@ -76,7 +73,9 @@ def spoken(monkeypatch):
     return texts
 
 
-def test_selection_and_decision_are_spoken_while_the_picture_has_the_keyboard(fused, qtbot, spoken):
+def test_selection_decision_errors_and_messages_are_spoken_while_the_picture_has_the_keyboard(
+    fused, qtbot, spoken
+):
     qtbot.keyClick(fused.workspace.canvas, Qt.Key.Key_Tab)
     qtbot.waitUntil(lambda: any(text.startswith("spot ") for text in spoken), timeout=LONG)
     spoken.clear()
@@ -84,8 +83,6 @@ def test_selection_and_decision_are_spoken_while_the_picture_has_the_keyboard(fu
     qtbot.waitUntil(lambda: any(text.startswith("accept spot ") for text in spoken), timeout=LONG)
     idle(fused, qtbot)
 
-
-def test_errors_and_messages_are_spoken(fused, spoken):
     fused.status.show_message("Exported.")
     fused.notice.show_error("The disk is full.")
     assert spoken[-2:] == ["Exported.", "The disk is full."]

@@ -202,7 +202,15 @@ def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):
 
 
 @pytest.mark.qt_log_ignore("does not support (raise|grabbing)", extend=True)
-def test_f10_opens_the_menu_for_the_arrow_keys(fused, qtbot):
+def test_the_palette_finds_pages_by_their_words_after_names_and_f10_opens_the_menu(fused, palette, qtbot):
+    for typed, text in (
+        ("bland-altman", "Observer variability"), ("audit trail", "History"), ("report", "Report…"),
+    ):  # fmt: skip
+        palette.line.clear()
+        qtbot.keyClicks(palette.line, typed)
+        assert palette.chosen.text == text
+    _type(qtbot, palette.line, Qt.Key.Key_Escape)
+
     menu, chosen = fused.menus.menu, []
 
     def choose():
@@ -215,16 +223,9 @@ def test_f10_opens_the_menu_for_the_arrow_keys(fused, qtbot):
     assert chosen == ["Quit"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "text"),
-    [("bland-altman", "Observer variability"), ("audit trail", "History"), ("report", "Report…")],
-)
-def test_the_palette_finds_pages_by_their_words_after_names(palette, qtbot, typed, text):
-    qtbot.keyClicks(palette.line, typed)
-    assert palette.chosen.text == text
-
-
-def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
+def test_without_a_study_palette_and_guide_open_too_and_the_palette_stays_open_while_one_arrives(
+    window, qtbot, study_file
+):
     window.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
     offered = _words(window.findChild(CommandPalette))
@@ -233,9 +234,9 @@ def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
     _type(qtbot, window.findChild(CommandPalette).line, Qt.Key.Key_Escape)
     qtbot.keyClick(window, Qt.Key.Key_F1)
     assert window.findChild(GuideView).topic == "window/start"
+    window.findChild(GuideView).close()
+    qtbot.waitUntil(lambda: window.findChild(CommandPalette) is None)
 
-
-def test_the_palette_stays_open_while_a_study_arrives(window, qtbot, study_file):
     window.menus.palette_requested.emit()
     line = window.findChild(CommandPalette).line
     window.open_paths([study_file])

@@ -135,7 +135,8 @@ def test_decided_spots_do_not_change_in_the_preview(fused_study):
         assert recount(inputs, ("volunteer 0",), None, fold(study.decisions())).changed == (second,)
 
 
-def test_exclusion_is_decided_after_the_preview(voted, qtbot):
+def check_exclusion(voted, qtbot):
+    """Exclude an annotator after its preview."""
     dialog = open_exclusion(voted, qtbot)
     panel, reviewing = dialog.panel, voted.workspace.reviewing
     assert panel.state == "shown"
@@ -161,7 +162,9 @@ def test_exclusion_is_decided_after_the_preview(voted, qtbot):
     assert voted.document.contents.review.excluded == {"volunteer 0": "a test account"}
 
 
-def test_keys_open_the_dialog_for_the_selected_annotator_and_cancelling_decides_nothing(voted, qtbot):
+def test_keys_open_the_dialog_cancelling_decides_nothing_and_exclusion_is_decided_after_the_preview(
+    voted, qtbot
+):
     panel = open_exclusion(voted, qtbot).panel
     qtbot.mouseClick(panel.cancel, Qt.MouseButton.LeftButton)
     idle(voted, qtbot)
@@ -195,6 +198,9 @@ def test_keys_open_the_dialog_for_the_selected_annotator_and_cancelling_decides_
     press(voted, qtbot, Qt.Key.Key_X)
     idle(voted, qtbot)
     assert "Without volunteer 3." in voted.findChild(ExclusionDialog).panel._title.text()
+    voted.findChild(ExclusionDialog).reject()
+    idle(voted, qtbot)
+    check_exclusion(voted, qtbot)
 
 
 def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
@@ -218,12 +224,23 @@ def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
 
 
 @opens_a_menu
-def test_down_weighting_is_decided_after_the_preview(voted, qtbot):
-    dialog = open_weighting(voted, qtbot)
-    panel = dialog.panel
+def test_down_weighting_is_decided_after_the_preview_and_can_be_changed_and_undone(voted, qtbot):
+    panel = open_weighting(voted, qtbot).panel
     assert (panel.state, panel.weight) == ("shown", 0.5)
-    panel.choice.set_mode("0.25")
+    for mode in ("0.25", "0.75", "out"):  # each takes the place of the one that is computed
+        panel.choice.set_mode(mode)
+    idle(voted, qtbot)
+    left_out = panel._summary.text()
+    assert "Would change 1 of" in left_out
+    assert len(panel.changes.lines) == 2
+    panel.choice.set_mode("0.5")
+    panel.choice.set_mode("out")  # which is known already
+    assert panel.state == "shown"
+    assert panel._summary.text() == left_out
+    panel.choice.set_mode("0.1")
     assert panel.state == "working"
+    idle(voted, qtbot)
+    panel.choice.set_mode("0.25")
     idle(voted, qtbot)
     assert panel.state == "shown"
     qtbot.keyClicks(panel.reason.edit, "hasty")
@@ -238,24 +255,6 @@ def test_down_weighting_is_decided_after_the_preview(voted, qtbot):
     idle(voted, qtbot)
     assert row_of(voted, "volunteer 0").part == ""
 
-
-@opens_a_menu
-def test_while_one_choice_is_worked_out_another_takes_its_place(voted, qtbot):
-    panel = open_weighting(voted, qtbot).panel
-    for mode in ("0.25", "0.75", "out"):
-        panel.choice.set_mode(mode)
-    idle(voted, qtbot)
-    left_out = panel._summary.text()
-    assert "Would change 1 of" in left_out
-    assert len(panel.changes.lines) == 2
-    panel.choice.set_mode("0.5")
-    panel.choice.set_mode("out")  # which is known already
-    assert panel.state == "shown"
-    assert panel._summary.text() == left_out
-
-
-@opens_a_menu
-def test_a_down_weighted_annotator_can_be_changed_excluded_or_restored(voted, qtbot):
     def decide(dialog, choice):
         dialog.panel.choice.set_mode(choice)
         idle(voted, qtbot)
@@ -310,15 +309,17 @@ def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(open
     assert opened.document.contents.review.excluded == {"careless": "clicks corners"}
 
 
-def test_blind_mode_previews_only_the_number_of_changes(voted, qtbot):
-    press(voted, qtbot, Qt.Key.Key_H)
+def check_blind_preview(voted, qtbot):
+    """Preview an exclusion while names are hidden."""
     panel = open_exclusion(voted, qtbot).panel
     assert "Would change" in panel._summary.text()
     assert not panel.changes.isVisible()
     assert "volunteer" not in panel._title.text()
 
 
-def test_table_and_agreement_follow_the_images_that_are_fused(voted, qtbot):
+def test_table_and_agreement_follow_the_images_that_are_fused_blind_mode_and_another_study(
+    voted, tmp_path, qtbot
+):
     table = voted.workspace.table
     rows = {row.name: row for row in table.model.rows}
     course = rows["careless"].course
@@ -371,10 +372,10 @@ def test_table_and_agreement_follow_the_images_that_are_fused(voted, qtbot):
     press(voted, qtbot, Qt.Key.Key_H)
     assert not any("volunteer" in name for name in figure.names)
     assert all(row.course is not None for row in table.model.rows)
+    check_blind_preview(voted, qtbot)
+    voted.findChild(ExclusionDialog).reject()
+    press(voted, qtbot, Qt.Key.Key_H)
 
-
-def test_another_study_has_other_annotators(voted, tmp_path, qtbot):
-    assert any(row.course is not None for row in voted.workspace.table.model.rows)
     table = tmp_path / "others.csv"
     table.write_text("annotator,image,x,y\n" + "".join(f"other {n},three.png,{n},9\n" for n in range(4)))
     with Study.create(tmp_path / "others.rscope") as study:
