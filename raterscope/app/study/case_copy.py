@@ -23,16 +23,13 @@ from raterscope.app.study.kinds import STORED
 from raterscope.app.study.labels import copy_contents
 from raterscope.app.study.masks import store_codings, stored_codings
 from raterscope.app.study.merging import MergedRuns
-from raterscope.app.study.records import MarksRecord, RunEntry
+from raterscope.app.study.records import RunEntry
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.rows import GRID, IMAGE, write_decision
 from raterscope.app.study.study import Study
-from raterscope.app.study.vote_sets import PairsRecord, VotesRecord
 
 Rename = Callable[[str, str], str]
 """``rename(table, name)`` returns the name of an image or question in the other study."""
-
-_VOTES = {"labels": VotesRecord, "pairs": PairsRecord}
 
 
 @dataclass
@@ -138,7 +135,9 @@ def _copy_annotations(
     """Copy clicks, masks, votes and comparisons with the annotators' new numbers."""
     same = numbers.same_annotators
 
-    def renumbered(number: int, record_type: type[Any]) -> int:
+    def copy(number: int, record_type: type[Any] | None) -> int:
+        if record_type is None or same:
+            return copy_object(old, new, number)
         record = read_object(old, number, record_type, source.path)
         changed = {
             name: _renumber(source, getattr(record, name), numbers.annotators)
@@ -152,8 +151,7 @@ def _copy_annotations(
     for image, imported, kind, number in old.execute(
         "SELECT image, import, kind, object FROM marks"
     ).fetchall():
-        named = kind == "clicks" and not same
-        copied = renumbered(number, MarksRecord) if named else copy_object(old, new, number)
+        copied = copy(number, STORED[kind].annotations if kind in STORED else None)
         row = (numbers.images[image], numbers.imports[imported], kind, copied)
         new.execute("INSERT INTO marks(image, import, kind, object) VALUES (?, ?, ?, ?)", row)
     columns = "image, annotator, structure, import, voxels, object"
@@ -171,8 +169,7 @@ def _copy_annotations(
     for question, kind, imported, truth, number in old.execute(
         "SELECT question, kind, import, truth, object FROM votes JOIN questions ON questions.id = question"
     ).fetchall():
-        named = not truth and not same
-        copied = renumbered(number, _VOTES[kind]) if named else copy_object(old, new, number)
+        copied = copy(number, None if truth else STORED[kind].annotations)
         new.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, ?, ?)",
             (numbers.questions[question], numbers.imports[imported], truth, copied),

@@ -34,6 +34,7 @@ from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interv
 from raterscope.algorithms.annotators.statistics import wilson
 from raterscope.algorithms.masks.data import OPEN, box_around
 from raterscope.app.review import (
+    REVIEWED,
     BiasSubject,
     CommentSubject,
     Decision,
@@ -205,7 +206,7 @@ def read_agreement(study: Study) -> Iterator[tuple[str, str, str, ExpertAgreemen
     difference, and does not count.
     """
     verdicts, regions = _first_reads(study.decisions())
-    for kind in ("clicks", "labels", "pairs"):
+    for kind in REVIEWED:
         experts = [who for of, who in verdicts if of == kind]
         for first, second in combinations(experts, 2):
             own, other = verdicts[kind, first], verdicts[kind, second]

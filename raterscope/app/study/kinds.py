@@ -25,7 +25,8 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS, HIGHEST_RATE, RULES, Pa
 from raterscope.app.errors import plain
 from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.review import REVIEWED, ReviewedKind, reviewed
-from raterscope.app.study.records import ImageEntry, Item, MaskLog, MaskRecord, RunEntry
+from raterscope.app.study.records import ImageEntry, Item, MarksRecord, MaskLog, MaskRecord, RunEntry
+from raterscope.app.study.vote_sets import PairsRecord, VotesRecord
 
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
@@ -425,6 +426,7 @@ class StoredKind:
     # returns whether an image without annotations is listed with those of the kind
     takes: Callable[[ImageEntry], bool] = lambda _entry: False
     log: type[Any] | None = None  # type: record type of a run's log
+    annotations: type[Any] | None = None  # type: record of annotations that contains annotators' numbers
     has_controls: bool = False  # whether images can be marked as positive or negative controls
     # ``annotators(study, run, item)`` returns the annotators of a result in its order; None for a kind whose
     # results contain their names
@@ -482,7 +484,7 @@ STORED: dict[str, StoredKind] = {
             REVIEWED["clicks"], Fusion, mismatch_of_fusion,
             "SELECT 1 FROM marks WHERE image = ? AND import > ? AND kind IN ('clicks', 'scores') LIMIT 1",
             annotated="SELECT DISTINCT image FROM marks WHERE kind IN ('clicks', 'truth', 'scores')",
-            takes=lambda entry: entry.grid is None, has_controls=True,
+            takes=lambda entry: entry.grid is None, has_controls=True, annotations=MarksRecord,
             annotators=lambda study, run, image: study.clicks(image, run).annotators, title=_clicks_title,
         ),
         StoredKind(
@@ -497,7 +499,7 @@ STORED: dict[str, StoredKind] = {
             annotators=lambda study, run, question: _names(
                 study, study.vote_set(question, run.imported).annotator_ids
             ),
-            title=_labels_title,
+            title=_labels_title, annotations=VotesRecord,
         ),
         StoredKind(
             REVIEWED["pairs"], PairFusion, mismatch_of_fused_pairs, _VOTES,
@@ -505,7 +507,7 @@ STORED: dict[str, StoredKind] = {
             annotators=lambda study, run, question: _names(
                 study, study.comparison_set(question, run.imported).annotator_ids
             ),
-            title=_pairs_title,
+            title=_pairs_title, annotations=PairsRecord,
         ),
     )
 }  # fmt: skip

@@ -221,6 +221,7 @@ STORAGE = StoredKind(
     misfit,
     "SELECT 1 FROM marks WHERE image = ? AND import > ? AND kind = 'boxes' LIMIT 1",
     annotated="SELECT DISTINCT image FROM marks WHERE kind = 'boxes'",
+    annotations=BoxRecord,
 )
 
 BOXES = Kind(

@@ -15,9 +15,12 @@ from raterscope.app.nouns import NOUNS
 from raterscope.app.report import write_report
 from raterscope.app.review import REVIEWED, CommentSubject, Decision, fold
 from raterscope.app.study import Study, StudyError
+from raterscope.app.study.case_copy import copy_case
+from raterscope.app.study.imports import number_annotators
 from raterscope.app.study.kinds import STORED
+from raterscope.app.study.merging import MergedRuns
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from tests.app.kinds.boxes import BOXES, HEADER, BoxSubject
+from tests.app.kinds.boxes import BOXES, HEADER, BoxSubject, boxes_of
 
 REQUIRED = {
     "name", "title", "nouns", "by_question", "file_kinds", "fuse_command", "load_catalogues",
@@ -136,6 +139,17 @@ def test_annotations_of_a_new_kind_outdate_its_run(boxes, files, tmp_path):
     assert main(["import", str(path), files[1]]) == 0
     with Study.open(path) as study:
         assert "got annotations after it" in study.shown.outdated(study.runs.all()[0], [1])[0]
+
+
+def test_annotators_of_a_new_kind_keep_their_boxes_in_a_cohort(boxes, files, tmp_path):
+    assert main(["import", str(tmp_path / "s.rscope"), *files]) == 0
+    with Study.open(tmp_path / "s.rscope") as case, Study.create(tmp_path / "all.rscope") as cohort:
+        with cohort.change() as connection:
+            number_annotators(connection, ["max", "ann", "lee"])
+        runs = MergedRuns(cohort)
+        runs.begin()
+        copy_case(case, cohort, lambda _table, name: name, runs)
+        assert boxes_of(cohort, 1)[0] == boxes_of(case, 1)[0] == ["kim", "lee", "max"]
 
 
 def test_a_run_of_a_kind_that_is_not_known_here_is_refused(files, tmp_path, capsys):
