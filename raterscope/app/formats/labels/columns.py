@@ -128,11 +128,9 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
 
 
 def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch: Watch) -> Columns:
-    import pyarrow
-
     result = Columns(head)
     size = 1 if head.is_complete else head.table.path.stat().st_size
-    pieces: dict[str, list[Any]] = {name: [] for name in column}
+    pieces: dict[str, list[Any]] = {name: [] for name in column if name != "time"}
     times = _Times(column.get("time", ""))
     rows, read = 0, 0
     for arrays in batches:
@@ -144,15 +142,10 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
                 pieces[name].append(array)
         rows += len(arrays[0])
         read += BLOCK
-    kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     with Background() as beside:
-        unified = {
-            name: beside.start(pyarrow.chunked_array(pieces.pop(name), type=kind).unify_dictionaries)
-            for name in column
-            if name != "time"
-        }
-        for name, step in steps_of(part(watch, 0.7, 1.0), list(unified)):
-            result.coded[name] = _number_names(unified.pop(name), name, beside, step)
+        encoded = {name: beside.start(partial(_encode_names, arrays)) for name, arrays in pieces.items()}
+        for name, step in steps_of(part(watch, 0.7, 1.0), list(encoded)):
+            result.coded[name] = _number_names(pieces.pop(name), encoded.pop(name), name, beside, step)
     for name in ("annotator", "task"):
         if name in result.coded:
             coded = result.coded[name]
@@ -189,13 +182,25 @@ def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
     return Coded(list(number), of_pair[index])
 
 
-def _number_names(unified: Callable[[Check], Any], name: str, beside: Background, watch: Watch) -> Coded:
-    """Return the names of a column with their indices, which Arrow unifies in another thread."""
+def _encode_names(arrays: Sequence[Any]) -> Any:
+    """Return the dictionaries of Arrow arrays, one after the other, with one dictionary of all names.
+
+    This takes two thirds of the time of `unify_dictionaries`, whose table of names grows in smaller steps.
+    """
+    import pyarrow
+
+    return pyarrow.chunked_array([a.dictionary for a in arrays], pyarrow.string()).dictionary_encode()
+
+
+def _number_names(
+    arrays: Sequence[Any], encoded: Callable[[Check], Any], name: str, beside: Background, watch: Watch
+) -> Coded:
+    """Return the names of a column with their indices, which Arrow encodes in another thread."""
     text = f"numbering every {name}"
-    chunks = unified(partial(watch, 0.0, text))
-    if not chunks.num_chunks:
+    chunks = encoded(partial(watch, 0.0, text))
+    if not arrays:
         return Coded([], np.empty(0, dtype=np.int32))
-    numbers = beside.start(partial(_join_numbers, chunks))
+    numbers = beside.start(partial(_join_numbers, arrays, chunks))
     names: list[str] = []
     dictionary = chunks.chunk(0).dictionary
     for start in range(0, len(dictionary), _SLICE):
@@ -205,10 +210,17 @@ def _number_names(unified: Callable[[Check], Any], name: str, beside: Background
     return Coded(names, index) if _has_bare_names(dictionary) else _strip(names, index, watch)
 
 
-def _join_numbers(chunks: Any) -> NDArray[np.int32]:
+def _join_numbers(arrays: Sequence[Any], chunks: Any) -> NDArray[np.int32]:
+    """Return the index of each row's name among all names; `chunks`: result of `_encode_names`."""
     # Arrow's own conversion to NumPy would import pandas if it is installed.
-    index = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks.chunks])
-    return index.astype(np.int32, copy=False)
+    number = np.concatenate([np.from_dlpack(chunk.indices) for chunk in chunks.chunks])
+    index = np.empty(sum(map(len, arrays)), dtype=np.int32)
+    row = first = 0
+    for array in arrays:
+        last = first + len(array.dictionary)
+        index[row : row + len(array)] = number[first:last][np.from_dlpack(array.indices)]
+        row, first = row + len(array), last
+    return index
 
 
 def _has_bare_names(dictionary: Any) -> bool:
