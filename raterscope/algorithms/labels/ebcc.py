@@ -185,6 +185,12 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     return make_fusion(labels, "ebcc", posterior, confusion, trace, convergence_notices(trace))
 
 
+def has_few_rates(labels: Labels) -> bool:
+    """Return whether `tempered_subtypes` is practicable."""
+    rows = max(len(labels.annotators) * len(labels.outputs), len(labels.tasks))
+    return rows * len(labels.classes) * _FEW_SUBTYPES <= _FEW_ENTRIES
+
+
 def tempered_subtypes(
     labels: Labels,
     share: FloatArray,
@@ -193,8 +199,8 @@ def tempered_subtypes(
     iterations: int,
     tolerance: float,
     watch: Watch,
-) -> FloatArray | None:
-    """Fit three subtypes of each class from one start, tempered; None if there are too many rates.
+) -> FloatArray:
+    """Fit three subtypes of each class from one start, tempered.
 
     Initially a task is distributed over the subtypes of a class by a binomial distribution in the class's
     share of the votes. The result is deterministic, and does not depend on the order of tasks.
@@ -211,8 +217,6 @@ def tempered_subtypes(
     iterations = min(iterations, _FEW_ITERATIONS)
     settings = EBCCSettings(subtypes=_FEW_SUBTYPES, starts=1, iterations=iterations, tolerance=tolerance)
     columns = share.shape[1] * _FEW_SUBTYPES
-    if max(len(labels.annotators) * len(labels.outputs), len(labels.tasks)) * columns > _FEW_ENTRIES:
-        return None
     problem = _problem(labels, settings, part(watch, 0.0, 0.05))
     clear = share[:, :, None]
     split = np.concatenate([clear**2, 2 * clear * (1 - clear), (1 - clear) ** 2], axis=2)

@@ -64,7 +64,7 @@ from raterscope.algorithms.labels.data import (
     has_own_matrices,
     keep_to_sets,
 )
-from raterscope.algorithms.labels.ebcc import tempered_subtypes
+from raterscope.algorithms.labels.ebcc import has_few_rates, tempered_subtypes
 from raterscope.algorithms.labels.hierarchical import (
     FLOOR,
     Fit,
@@ -262,7 +262,7 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
                 if not crowd.large:  # half of the time, on one processor
                     alone = crowd, posterior, settings.mixture, beside.watch, judged, left_out
                     mixture = beside.start(partial(mixed_membership, *alone))
-                if labels.prior is None and "subtypes" in weights:
+                if labels.prior is None and "subtypes" in weights and has_few_rates(labels):
                     effect = used, effective_votes(crowd, fit)
                     subtypes = tempered_subtypes(labels, vote, *effect, *limits, part(step, 0.8, 0.85))
                 del vote  # counted again later: most memory is taken by the mixed membership
