@@ -66,11 +66,17 @@ class Run:
         problems: Sequence[Problem],
         rows: Sequence[IntArray],
         annotators: int,
-        copies: Sequence[int] | None = None,
+        copies: Sequence[int] | IntArray | None = None,
     ) -> Run:
         """Combine the votes on each image, and the row of each of its annotators."""
         number = np.ones(len(problems), dtype=np.int64) if copies is None else np.array(copies)
         return cls(Stack.of(problems), np.concatenate(rows), annotators, number)
+
+    def only(self, images: IntArray) -> Run:
+        """Return the run with some images alone."""
+        rows = np.split(self.rows, self.stack.votes.annotators[1:-1])
+        problems = [self.stack.problems[image] for image in images]
+        return Run.of(problems, [rows[image] for image in images], self.annotators, self.copies[images])
 
     def sum(self, counts: FloatArray) -> FloatArray:
         """Sum counts, (I, K), over the images."""

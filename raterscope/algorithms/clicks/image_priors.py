@@ -11,11 +11,6 @@ Counts of annotators on earlier images become priors of detection on the next im
 (section 4) instead starts the clustering of the next image with the reliabilities of eq. 12, see
 `OEMSettings.carry_reliability` and `Experience.reliability`. The weight of experience is estimated from the
 differences of annotators between images, as for images that are fused together.
-
-References
-----------
-.. [yao2018] Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive
-   distributions", Bayesian Analysis 13 (2018) 917-1007, doi:10.1214/17-BA1091.
 """
 
 from __future__ import annotations
@@ -29,15 +24,14 @@ from typing import Self
 
 import numpy as np
 
+from raterscope.algorithms.clicks._explanations import explain, vote_likelihood
 from raterscope.algorithms.clicks._shared_priors import (
     SPREAD,
     Advice,
     CrossImagePriors,
     Run,
     Tally,
-    add_shared_priors,
     apply_advice,
-    estimate_attraction,
     estimate_cross_image_priors,
     mark_log_odds,
     pooled,
@@ -75,28 +69,15 @@ from raterscope.algorithms.progress import (
     parts_of,
     run_parts,
     silent,
-    steps_of,
     wait_watching,
     watch_until,
 )
-
-ROUNDS = 4
-"""Number of rounds of priors from all images and detection on each."""
-
-RARE = 0.001
-"""Weight below which a start is left out."""
-
-BOOTSTRAPS = 500
-"""Number of bootstraps of the images."""
 
 JUDGED_AT_ONCE = 16
 """Number of images whose intervals a thread draws at a time."""
 
 TOP = 0.25
 """Share of an image's clusters, those with most votes, that are structures at the strictest start."""
-
-STEPS = 8
-"""Number of iterations of EM on an image in a round; the last round runs to convergence."""
 
 NODES = 13
 """Number of nodes of the ease of structures in the crowd's prior."""
@@ -113,19 +94,6 @@ class Evidence:
     ascent: EMResult
     structure_share: StructureShare
     undecided: FloatArray | None  # (M,): posteriors without any decisions; None in a run without decisions
-
-
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """Result of the rounds from one start."""
-
-    score: FloatArray  # (I,)
-    ascent: StackedEMResult
-
-    @property
-    def total(self) -> float:
-        """Score of all images."""
-        return float(np.cumsum(self.score)[-1])
 
 
 def can_share(votes: Votes, settings: DEMSettings) -> bool:
@@ -145,12 +113,13 @@ def weigh_together(
 
     The rounds have three starts: each image judged alone; the majority vote, which is better if most images
     hold only artefacts; and the clusters of each image with most votes, which is better if some annotators
-    mark everything. With decisions, a fourth start is the result without them. Starts are weighted by how
-    well the images predict each other's votes; spots on which two good starts differ become disputed. A start
-    whose artefacts attract more of the crowd than structures has weight zero, because the two kinds are
-    swapped. Decisions recorded by their outcome, for example rejections only, would bias EM for spots similar
-    to the recorded ones, and few decisions may change the explanation of the whole crowd. The looks without
-    decisions therefore have a weight (`decision_weight`), also if the decisions turned out as expected.
+    mark everything. With decisions, a fourth start is the result without them. Starts may lead to different
+    explanations of the votes. Explanations are weighted by how well the images predict each other's votes;
+    spots on which two good ones differ become disputed. One whose artefacts attract more of the crowd than
+    structures has weight zero, because the two kinds are swapped. Decisions recorded by their outcome, for
+    example rejections only, would bias EM for spots similar to the recorded ones, and few decisions may
+    change the explanation of the whole crowd. The looks without decisions therefore have a weight
+    (`decision_weight`), also if the decisions turned out as expected.
 
     The order of the images does not matter. Copies of an image, which have the same votes, count once.
 
@@ -246,20 +215,14 @@ def _average_starts(
 ) -> tuple[list[Problem], list[EMResult]]:
     """Run the rounds from all starts and those from votes; return problems and averaged ascents.
 
-    The problems have the priors of the best start. The ascents are results of EM with these priors, but their
-    looks are means over the starts. Other images may favour another start: for intervals, the weights of the
-    starts are means over Bayesian bootstraps of the images ([yao2018]_).
+    The problems have the priors of the best explanation. The ascents are results of EM with these priors, but
+    their looks are means over the explanations.
     """
     own = run.stack.problems
     half = [problem.count >= problem.crowd / 2 - EDGE for problem in own]
     top = [problem.count >= np.quantile(problem.count, 1 - TOP) - EDGE for problem in own]
     sides = [np.concatenate(side).astype(np.float64) for side in (*starts, half, top)]
-    step_width = 0.8 / len(sides)
-    fits = [
-        _rounds(run, side, settings, part(watch, step_width * index, step_width * (index + 1)))
-        for index, side in enumerate(sides)
-    ]
-    likely, weights, resampled = _likely(sorted(fits, key=lambda fit: -fit.total))
+    likely, weights, resampled = explain(run, sides, settings, part(watch, 0.0, 0.8))
     ends = []
     for index, fit in enumerate(likely):
         step = part(watch, 0.8 + 0.2 * index / len(likely), 0.8 + 0.2 * (index + 1) / len(likely))
@@ -274,25 +237,6 @@ def _average_starts(
         for rows, explained in zip(zip(*ends, strict=True), zip(*problems, strict=True), strict=True)
     ]
     return problems[0], finals
-
-
-def _likely(fits: Sequence[Verdicts]) -> tuple[list[Verdicts], FloatArray, FloatArray]:
-    """Return the likely ones of some fits, the best first, their weights, and those for intervals."""
-    fits = [fit for fit in fits if fit is fits[0] or np.isfinite(fit.total)]
-    weights, resampled = np.ones(1), np.ones(1)
-    if len(fits) > 1:
-        score = np.array([fit.score - fits[0].score for fit in fits])
-        images = score.shape[1]
-        shares = np.random.default_rng(0).dirichlet(np.ones(images), BOOTSTRAPS)
-        weights, resampled = _softmax(score.sum(axis=1)), _softmax(images * shares @ score.T).mean(axis=0)
-    kept = np.flatnonzero((weights > RARE * weights[0]) | (resampled > RARE))
-    weights, resampled = weights[kept], resampled[kept]
-    return [fits[index] for index in kept.tolist()], weights / weights.sum(), resampled / resampled.sum()
-
-
-def _softmax(score: FloatArray) -> FloatArray:
-    weight = np.exp(score - score.max(axis=-1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
 
 
 def _finish(ascent: StackedEMResult, settings: DEMSettings, watch: Watch) -> list[EMResult]:
@@ -318,54 +262,6 @@ def _content(votes: Votes, names: Sequence[str]) -> tuple[object, ...]:
     return tuple(names), votes.marked.tobytes(), stray, votes.places
 
 
-def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) -> Verdicts:
-    """Alternate between priors from all images and detection on each, a few times.
-
-    `present` has the initial posteriors of all clusters, image after image.
-    """
-    share = run.stack.prior.share[run.stack.image_of_cluster]
-    now = ClusterPosteriors(present[:, None] * share, (1 - present) / 2, (1 - present) / 2)
-    allure = prior_attraction(run.annotators)
-    for _, step in steps_of(watch, range(ROUNDS)):
-        tally = tally_of(run, now, allure)
-        total = pooled(run, tally)
-        stack = add_shared_priors(run, tally, total, part(step, 0.0, 0.3))
-        ascent = ascend(stack, now.present, STEPS, settings.detection_tolerance, part(step, 0.3, 1.0))
-        now, allure = ascent.looks, estimate_attraction(run, tally, total)
-    return Verdicts(_score(ascent) / run.copies, ascent)
-
-
-def _score(ascent: StackedEMResult) -> FloatArray:
-    """Return the log likelihood of each image's votes; minus infinity if artefacts attract more votes."""
-    stack = ascent.stack
-    crowd = np.array([problem.crowd for problem in stack.problems])[stack.image_of_cluster]
-    drawn = np.array([ascent.looks.present, ascent.looks.artefact]) @ np.column_stack(
-        [stack.votes.count, crowd]
-    )
-    mean = drawn[:, 0] / np.maximum(drawn[:, 1], EDGE)
-    if mean[0] < mean[1]:
-        return np.full(len(stack), -np.inf)
-    return _vote_likelihood(stack, ascent.state.chance, ascent.state.kinds)
-
-
-def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> FloatArray:
-    """Return the log likelihood of each image's votes and decisions, predicted by the others: (I,).
-
-    `stack`: the images, each with the prior from the others. `chance`: (R,), rates of chance meetings of all
-    annotators, image after image. `kinds`: (I, 3).
-    """
-    from raterscope.algorithms.clicks._vote_kernels import StackedState
-
-    prior, none = stack.prior, np.zeros(len(chance))
-    bare = prior._replace(
-        hit=none, miss=none, quiet=none, false=none, kinds=np.zeros(kinds.shape),
-        strength=np.zeros(len(kinds)),
-    )  # fmt: skip
-    predicted = StackedState(np.log(prior.hit / prior.miss), chance, kinds, prior.share)
-    ascent = ascend(replace(stack, prior=bare), predicted, 1, 0.0, silent)
-    return np.concatenate(ascent.objective)
-
-
 def _lost(
     without: tuple[list[Problem], list[EMResult]], problems: Sequence[Problem], finals: Sequence[EMResult]
 ) -> float:
@@ -374,7 +270,7 @@ def _lost(
     for own, ascents in (without, ([without_decisions(problem) for problem in problems], finals)):
         stack = Stack.of(own)
         state = stack.state_of([ascent.state for ascent in ascents])
-        values.append(float(np.cumsum(_vote_likelihood(stack, state.chance, state.kinds))[-1]))
+        values.append(float(np.cumsum(vote_likelihood(stack, state.chance, state.kinds))[-1]))
     return values[0] - values[1]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
+from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, _explanations, fuse, learn_from_each_other
+from raterscope.algorithms.clicks._explanations import RARE, Explanation, likely
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
-from raterscope.algorithms.clicks.image_priors import Verdicts, _likely, can_share, judge_each, weigh_together
+from raterscope.algorithms.clicks.image_priors import can_share, judge_each, weigh_together
 from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.progress import Cancelled, part, silent
 
@@ -116,16 +118,36 @@ def test_annotators_who_mark_everything_do_not_make_artefacts_structures():
 )
 def test_intervals_cover_an_explanation_that_most_images_favour(better, least, most):
     """In total the first explains the votes better by 8 in both cases."""
-    fits = [Verdicts(np.array(better), None), Verdicts(np.zeros(8), None)]
-    likely, _, weights = _likely(fits)
-    assert likely[0] is fits[0]
+    fits = [Explanation(0, np.array(better), None, None), Explanation(1, np.zeros(8), None, None)]
+    kept, _, weights = likely(fits)
+    assert kept[0] is fits[0]
     assert least <= weights[1:].sum() <= most
+
+
+def test_starts_that_lead_to_the_same_explanation_count_once():
+    run = run_of(SEVERAL, seed=2)
+    votes, _, names = zip(*run, strict=True)
+    majority = [(image.share >= 0.5).astype(float) for image in votes]  # which is one of the other starts
+    evidence = weigh_together(votes, names, majority, QUICK, silent)
+    number = len(evidence[0].ascent.explanations)
+    looks = [
+        np.concatenate([image.ascent.explanations[index][2].looks.present for image in evidence])
+        for index in range(number)
+    ]
+    assert all(np.abs(one - other).max() > 1e-3 for one, other in combinations(looks, 2))
+
+
+def test_starts_from_a_sample_of_the_images_are_as_good(monkeypatch):
+    runs = [run_of(SEVERAL * 8, seed) for seed in range(2)]
+    every = [share_right(run, together(run)) for run in runs]
+    monkeypatch.setattr(_explanations, "SAMPLE", 12)
+    assert [share_right(run, together(run)) for run in runs] == pytest.approx(every, abs=0.02)
 
 
 def test_copies_of_images_count_once():
     run = run_of(SEVERAL, seed=2)
     for once, twice in zip(together(run), together(run * 2), strict=False):
-        assert twice.posterior == pytest.approx(once.posterior, abs=1e-6)
+        assert twice.posterior == pytest.approx(once.posterior, abs=RARE)
 
 
 def test_the_posteriors_are_calibrated():

@@ -394,7 +394,8 @@ def test_images_of_weighed_annotators_are_fused_together():
         strict=True,
     ):
         there = same_clusters(fusion, other, clicks.annotator != 3)
-        assert (fusion.detection.detected == other.detection.detected[there]).all()
+        clear = abs(other.detection.posterior[there] - 0.5) > 0.01
+        assert (fusion.detection.detected == other.detection.detected[there])[clear].all()
         difference = abs(fusion.detection.posterior - other.detection.posterior[there])
         assert difference.max() < 0.05
         assert np.median(difference) < 0.001

@@ -56,7 +56,7 @@ def test_recent_studies_show_what_is_left_and_open(qtbot, study_fused, tmp_path)
     window.close()
     share, words, day = preferences.work_left()[str(path)]
     assert 0 <= share <= 1
-    assert words == "2 of 2 disputed spots matter, 0 of 2 images settled"
+    assert words == "0 of 2 disputed spots matter, 0 of 2 images settled"
     assert day == date.today().isoformat()
     window = MainWindow()
     qtbot.addWidget(window)
