@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,13 @@ from raterscope.algorithms.clicks.result import (
     precision_of,
     sensitivity_of,
 )
-from raterscope.algorithms.clicks.voting import AssignmentSettings, repeats_of, votes_of
+from raterscope.algorithms.clicks.voting import (
+    AssignmentSettings,
+    assign,
+    assign_outsiders,
+    repeats_of,
+    votes_of,
+)
 from raterscope.algorithms.progress import Check, no_check
 
 
@@ -129,6 +136,21 @@ def rate_counts(fusion: Fusion) -> FloatArray:
         error_of_marks(fusion.marked, votes),
         *counts_at_errors(fusion.marked, votes),
     ])  # fmt: skip
+
+
+def outsider_counts(clicks: Clicks, fusion: Fusion, assignment: AssignmentSettings) -> FloatArray:
+    """Return the expected counts of annotators who were not fused, by the others' consensus: (R, 26).
+
+    `clicks`: their clicks on the image. The counts are for `pool_counts`.
+    """
+    marks, _ = clicks.merged()
+    clustering = assign_outsiders(marks, fusion.clustering)
+    votes = votes_of(marks, clustering, assignment.outlier_threshold, assignment.vote_coverage)
+    marked = assign(marks, clustering, votes)
+    hit = marked @ fusion.detection.posterior
+    miss = fusion.detection.posterior.sum() - hit
+    detection = replace(fusion.detection, true_positive=hit, false_negative=miss)
+    return np.column_stack(count_clicks(marks, clustering, marked, detection, assignment))
 
 
 def pool_counts(

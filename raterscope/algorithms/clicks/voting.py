@@ -98,6 +98,18 @@ def assign(clicks: Clicks, clustering: Clustering, votes: BoolArray) -> BoolArra
     return marked
 
 
+def assign_outsiders(clicks: Clicks, clustering: Clustering) -> Clustering:
+    """Return the clustering as of N clicks that were not clustered.
+
+    Each belongs to the nearest cluster by Mahalanobis distance, within 99 % of the cluster's probability.
+    """
+    points, nearest = np.column_stack([clicks.x, clicks.y]), np.full(len(clicks), -1, dtype=np.int64)
+    row, cluster, distance = _near_pairs(points, clustering.mean, clustering.covariance)
+    farthest_first = np.argsort(-distance, kind="stable")
+    nearest[row[farthest_first]] = cluster[farthest_first]
+    return replace(clustering, inlier=(nearest >= 0).astype(np.float64), nearest=nearest)
+
+
 def apply_known_spots(
     clicks: Clicks, clustering: Clustering, known: KnownSpots, votes: BoolArray
 ) -> tuple[Clustering, NDArray[np.int8]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
+from raterscope.algorithms.clicks.annotator_rates import outsider_counts, pool_counts
 from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions, same_clusters
 
 SPOTS = ((30, 30), (80, 40), (40, 90), (95, 95))
@@ -85,3 +86,17 @@ def test_clicks_that_are_not_those_of_the_fusion_are_refused():
     fusion = fuse(clicks)
     with pytest.raises(ValueError, match="kept"):
         same_clusters(fusion, fusion, np.zeros(len(clicks), dtype=bool))
+
+
+def test_an_excluded_annotator_is_rated_by_the_consensus_of_the_others():
+    fusion = fuse(crowd(people=8))
+    x, y = np.array([*SPOTS, (60, 65), (10, 100)], dtype=float).T
+    excluded = Clicks(x, y, np.zeros(6, dtype=int), ("b",), (0, 0, 120, 120))
+    counts = outsider_counts(excluded, fusion, FusionPlan().assignment)
+    names, rates = pool_counts([counts], [excluded.annotators])
+    assert names == ("b",)
+    assert rates.clicks.tolist() == [6]
+    assert rates.precision[0, 0] == pytest.approx(4 / 6, abs=0.03)
+    assert rates.sensitivity[0, 0] > 0.9
+    for value, low, high in (rates.precision[0], rates.sensitivity[0], rates.reliability[0]):
+        assert low <= value <= high

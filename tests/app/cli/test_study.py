@@ -91,7 +91,11 @@ class TestRun:
         people = {row["annotator"]: row for row in export(study, "annotators")}
         assert set(people) == {f"w{n}" for n in range(10)}
         left_out = people["w3"]
-        assert (left_out["clicks"], left_out["weight"], left_out["reason"]) == ("", "0", "sleeps")
+        assert (left_out["clicks"], left_out["weight"], left_out["reason"]) == ("6", "0", "sleeps")
+        for rate in ("reliability", "sensitivity", "precision"):
+            low, value, high = (float(left_out[f"{rate}{end}"]) for end in ("_low", "", "_high"))
+            assert value > 0.5
+            assert low <= value <= high <= 1
         assert (people["w4"]["weight"], people["w4"]["reason"]) == ("1", "")
 
     def test_weights_of_annotators_apply_and_stand_in_the_tables(self, study, export):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.click_classes import class_names, sort_classes
-from raterscope.algorithms.clicks.annotator_rates import pool_rates
+from raterscope.algorithms.clicks.annotator_rates import outsider_counts, pool_counts, pool_rates
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
@@ -460,18 +460,29 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
 
 
 def _write_annotators(study: Study, request: Request) -> Path:
-    """Write the annotators with their weight in the last run; 0 for excluded ones."""
-    fusions, names, runs = [], [], []
+    """Write the annotators with their weight in the last run.
+
+    The weight of excluded ones is 0; their rates are by the consensus of the others.
+    """
+    fusions, names, runs, outsiders, outsider_names = [], [], [], [], []
     aliases = study.review_state().aliases
     for entry, (run, fusion) in _results(study, request):
         runs.append(run)
         fusions.append(fusion)
         names.append([aliases.get(name, name) for name in study.clicks(entry.id, run).annotators])
+        if run.excluded:
+            clicks = study.clicks(entry.id, replace(run, excluded=()))
+            clicks = clicks.without({*clicks.annotators} - {*run.excluded})
+            assignment = (plan_of(run) or FusionPlan()).assignment
+            outsiders.append(outsider_counts(clicks, fusion, assignment))
+            outsider_names.append([aliases.get(name, name) for name in clicks.annotators])
     if not fusions:
         raise InputError("has no run yet; `raterscope run` makes one", file=study.path)
     counted = reduced_weights(max(runs, key=attrgetter("id")), study)
     annotators, rates = pool_rates(fusions, names)
-    rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))
+    excluded, excluded_rates = pool_counts(outsiders, outsider_names)
+    rates_rows = dict(zip(excluded, annotator_rows(excluded, excluded_rates), strict=True))
+    rates_rows |= zip(annotators, annotator_rows(annotators, rates), strict=True)
     accuracy = class_accuracy(fusions, names)
     unknown = [None] * (len(ANNOTATORS) - 1)
     rows = []
