@@ -106,7 +106,7 @@ class ShownRuns:
         alternatives.sort(key=lambda run_id: self._study.runs.get(run_id).algorithm != algorithm)
         return next((run for run in alternatives if not self.undone_since(run, item)), None)
 
-    def result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
+    def result(self, item: int, kind: str) -> tuple[RunEntry, Any] | None:
         """Return the shown run of an item and its result; None without a run."""
         run, result = self.run_and_result(item, kind, None)
         return None if run is None else (run, result)

@@ -81,7 +81,7 @@ class TestRun:
             opened.record(Decision(verb="exclude", annotators=("w3",), reason="sleeps"))
         assert run("run", study, "oem") == 0
         with Study.open(study) as opened:
-            entry, fusion = opened.shown.result(first)
+            entry, fusion = opened.shown.result(first, "clicks")
             assert entry.excluded == ("w3",)
             assert entry.known == 2
             rejected = np.hypot(*(fusion.clustering.mean - [30, 40]).T).argmin()

@@ -214,7 +214,7 @@ def test_garbage_anywhere_gives_a_message_and_no_crash(closed: Path, seed: int) 
     with study:
         for ask in (
             study.images, study.annotators, study.decisions, study.runs.all, lambda: study.clicks(1),
-            lambda: study.clicks(2), lambda: study.truth(1), lambda: study.shown.result(1),
+            lambda: study.clicks(2), lambda: study.truth(1), lambda: study.shown.result(1, "clicks"),
             study.shown.answers,
             lambda: study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0))),
         ):  # fmt: skip
@@ -231,7 +231,7 @@ def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
         with pytest.raises(StudyError, match="damaged: in run 1"):
             study.runs.result(1, 2)
         with pytest.raises(StudyError, match="damaged"):
-            study.shown.result(2)
+            study.shown.result(2, "clicks")
 
 
 @pytest.mark.parametrize(

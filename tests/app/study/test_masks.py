@@ -119,7 +119,7 @@ def test_a_run_of_masks_and_one_of_clicks_do_not_stand_in_each_others_way(study:
     case = add_case(study, "case 1", GRID)
     add_masks(study, [marked(case.id, "a")], "first")
     study.runs.add(a_run(), {case.id: a_result(("a",), GRID.shape)})
-    assert study.shown.result(case.id) is None
+    assert study.shown.result(case.id, "clicks") is None
     latest = study.shown.result(case.id, "masks")
     assert latest is not None
     np.testing.assert_array_equal(latest[1].fusions[0].mask, BLOCK[None])

@@ -23,7 +23,7 @@ def test_a_study_of_an_older_format_opens_with_all_that_was_decided(closed: Path
     with Study.open(closed) as study:
         assert study.decisions() == before
         assert study.record(Decision(verb="undo", undoes=3)).id == 5
-        assert study.shown.result(1) is not None
+        assert study.shown.result(1, "clicks") is not None
         assert (study.shown.answers() == {1: None}) == (version < 5)  # its runs keep no outline
     with edited(closed) as connection, pytest.raises(sqlite3.IntegrityError, match="never changed"):
         connection.execute("UPDATE decisions SET who = 'another'")

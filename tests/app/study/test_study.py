@@ -36,12 +36,12 @@ def test_a_run_comes_back_bit_by_bit(study: Study) -> None:
 
 def test_the_latest_result_of_each_image(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
-    assert study.shown.result(1) is None
+    assert study.shown.result(1, "clicks") is None
     first = study.runs.add(a_run(), {1: a_fusion(study.clicks(1)), 2: a_fusion(study.clicks(2))})
     second = study.runs.add(a_run(), {2: a_fusion(study.clicks(2), seed=8)})
-    assert [study.shown.result(image)[0].id for image in (1, 2)] == [first, second]
+    assert [study.shown.result(image, "clicks")[0].id for image in (1, 2)] == [first, second]
     study.runs.delete(second)
-    assert [study.shown.result(image)[0].id for image in (1, 2)] == [first, first]
+    assert [study.shown.result(image, "clicks")[0].id for image in (1, 2)] == [first, first]
     assert study.runs.result(second, 2) is None
     with pytest.raises(StudyError, match="no run number 2"):
         study.runs.get(second)
@@ -56,7 +56,7 @@ def test_the_answers_of_the_latest_runs_are_had_without_their_results(study: Stu
         result = second.shown.answers()
         assert result.keys() == {1, 2}
         assert len(result[2].posterior) == 0
-        fusion, answers = second.shown.result(1)[1], result[1]
+        fusion, answers = second.shown.result(1, "clicks")[1], result[1]
         assert answers.looked == len(clicks[1].annotators)
         assert np.array_equal(answers.posterior, fusion.detection.posterior)
         assert np.array_equal(answers.detected, fusion.detection.detected)
@@ -107,7 +107,7 @@ def test_a_run_that_is_cancelled_leaves_nothing(study: Study) -> None:
     with pytest.raises(Cancelled):
         study.runs.add(a_run(), {image: a_fusion(study.clicks(image)) for image in (1, 2, 3, 4)}, stop)
     assert study.runs.all() == []
-    assert study.shown.result(1) is None
+    assert study.shown.result(1, "clicks") is None
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing_by_halves(study: Study) -> None:

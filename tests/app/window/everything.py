@@ -71,7 +71,7 @@ def _scores(study: Path, files: Path) -> Path:
     rows: list[tuple[object, ...]] = [("image", "x", "y", "score")]
     with Study.open(study) as opened:
         for entry in opened.images():
-            _, fusion = opened.shown.result(entry.id)
+            _, fusion = opened.shown.result(entry.id, "clicks")
             rows += [(entry.name, x, y, 1) for x, y in fusion.clustering.mean]
     return _table(files / "found.csv", *rows)
 

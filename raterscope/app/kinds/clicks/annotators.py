@@ -244,7 +244,7 @@ LISTED = 200
 
 def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry, Fusion]]:
     images = study.items()["clicks"]
-    for entry, (run, fusion) in read_shown(images, lambda item: study.shown.result(item.id), watch):
+    for entry, (run, fusion) in read_shown(images, lambda item: study.shown.result(item.id, "clicks"), watch):
         assert isinstance(entry, ImageEntry)
         yield entry, run, fusion
 

@@ -69,7 +69,7 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
         watch(done / len(images), "comparing with ground truth and decisions")
         truth = study.truth(image)
         decided = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
-        result = study.shown.result(image) if truth.known or decided else None
+        result = study.shown.result(image, "clicks") if truth.known or decided else None
         if result is None:
             continue
         run, fusion = result
@@ -119,7 +119,7 @@ class EarlierRuns:
 
 def _comparable(study: Study, images: Sequence[int]) -> str:
     """Describe the calibration on crowds with a similar number of annotators per image."""
-    results = [study.shown.result(image) for image in images[:_LOOKED_AT]]
+    results = [study.shown.result(image, "clicks") for image in images[:_LOOKED_AT]]
     counts = [len(result[1].marked) for result in results if result is not None]
     return comparable_in_words("clicks", float(np.mean(counts)), ("annotator", "image")) if counts else ""
 

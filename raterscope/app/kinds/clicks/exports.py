@@ -375,7 +375,7 @@ def rows_of_images(
     fusions: list[tuple[ImageEntry, Fusion | None]] = []
     runs: dict[int, RunEntry] = {}
     for step, entry in enumerate(entries):
-        result = study.shown.result(entry.id)
+        result = study.shown.result(entry.id, "clicks")
         if result is not None or state.spots(entry.id):
             fusions.append((entry, None if result is None else result[1]))
             if result is not None:
@@ -504,7 +504,7 @@ def _write_clicks(study: Study, request: Request) -> Path:
 
 
 def _click_rows(study: Study, entry: ImageEntry, timed: bool, named: bool) -> Iterator[Row]:
-    clicks, result = study.clicks(entry.id), study.shown.result(entry.id)
+    clicks, result = study.clicks(entry.id), study.shown.result(entry.id, "clicks")
     inlier, cluster, vote = judge_clicks(None, clicks, AssignmentSettings())
     if result is not None:
         run, fusion = result
@@ -525,7 +525,7 @@ def _images(study: Study, request: Request) -> list[ImageEntry]:
 
 def _results(study: Study, request: Request) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
     for entry in _images(study, request):
-        result = study.shown.result(entry.id)
+        result = study.shown.result(entry.id, "clicks")
         if result is not None:
             yield entry, result
 

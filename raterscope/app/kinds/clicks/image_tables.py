@@ -154,7 +154,7 @@ def _runs(study: Study) -> Iterator[tuple[FusionPlan, list[_Fused]]]:
     """Read the images shown, grouped by the run that fused them together."""
     runs, images = {}, defaultdict(list)
     for entry in study.items()["clicks"]:
-        result = study.shown.result(entry.id)
+        result = study.shown.result(entry.id, "clicks")
         if result is not None and isinstance(entry, ImageEntry):
             run, fusion = result
             runs[run.id] = run

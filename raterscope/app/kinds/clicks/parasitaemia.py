@@ -285,7 +285,7 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
     fields = []
     for step, entry in enumerate(entries):
         watch(step / len(entries), f"counting on {plain(entry.name)}")
-        result = study.shown.result(entry.id)
+        result = study.shown.result(entry.id, "clicks")
         field = count_field(entry, None if result is None else result[1], state.spots(entry.id), measures)
         fields += [] if field is None else [field]
     if not fields:

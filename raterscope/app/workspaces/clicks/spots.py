@@ -416,7 +416,7 @@ def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int,
     results: dict[int, ImageResult] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
-        shown = study.shown.result(image)
+        shown = study.shown.result(image, "clicks")
         if shown is None:
             results[image] = ImageResult()
         else:

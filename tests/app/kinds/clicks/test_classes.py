@@ -56,7 +56,7 @@ def study(fused, tmp_path):
 def decide(path, label, verb="accept", image=1, cluster=0):
     """Decide the class of a cluster, and return the number of the decision."""
     with Study.open(path) as study:
-        run, fusion = study.shown.result(image)
+        run, fusion = study.shown.result(image, "clicks")
         x, y = fusion.clustering.mean[cluster].tolist()
         subject = SpotSubject(x=x, y=y, number=cluster + 1, label=label)
         return study.record(Decision(verb=verb, item=image, subject=subject, run=run.id)).id
@@ -191,7 +191,7 @@ def test_a_decided_class_is_kept_undone_and_held_by_the_next_fusion(study):
         assert known.classes == ("trophozoite",)
     assert main(["run", str(study), "oem"]) == 0
     with Study.open(study) as opened:
-        classes = opened.shown.result(1)[1].classes
+        classes = opened.shown.result(1, "clicks")[1].classes
         assert classes.names[classes.known[0]] == "trophozoite"
         opened.record(Decision(verb="undo", undoes=number))
         assert fold(opened.decisions()).spots(1) == []
@@ -209,7 +209,7 @@ def test_a_spot_that_is_rejected_has_no_class_and_a_plain_accept_keeps_it(study)
 
 def test_decisions_replace_the_shares_of_a_spot_and_an_added_spot_has_its_class(study):
     with Study.open(study) as opened:
-        run, fusion = opened.shown.result(1)
+        run, fusion = opened.shown.result(1, "clicks")
         x, y = fusion.clustering.mean[0].tolist()
         ring = SpotSubject(x=x, y=y, number=1, label="ring")
         opened.record(Decision(verb="accept", item=1, run=run.id, subject=ring))
@@ -251,7 +251,7 @@ def test_renamed_classes_are_those_of_clicks_results_decisions_and_exports(study
     decide(study, "ring")
     assert main(["rename", str(study), "class:ring=early", "class:white blood cell=leukocyte"]) == 0
     with Study.open(study) as opened:
-        _, fusion = opened.shown.result(1)
+        _, fusion = opened.shown.result(1, "clicks")
         assert fusion.classes.names == ("early", "leukocyte", "trophozoite")
         assert set(opened.clicks(1).classes) == {"early", "leukocyte", "trophozoite"}
         assert [spot.label for spot in fold(opened.decisions()).spots(1)] == ["early"]
@@ -259,7 +259,7 @@ def test_renamed_classes_are_those_of_clicks_results_decisions_and_exports(study
     assert {row["class"] for row in rows_of(tmp_path / "clicks.csv")} == {"early", "leukocyte", "trophozoite"}
     assert main(["rename", str(study), "class:trophozoite=early"]) == 0
     with Study.open(study) as opened:
-        run, fusion = opened.shown.result(1)
+        run, fusion = opened.shown.result(1, "clicks")
         assert fusion.classes.names == ("early", "leukocyte")
         np.testing.assert_allclose(fusion.classes.posterior.sum(axis=1), 1.0)
         assert "merged now" in opened.shown.outdated(run, [1])[0]

@@ -133,7 +133,7 @@ def test_crops_show_the_spots_in_the_pixels_of_the_image(study, tmp_path):
     copy, source = folder / study.name, np.asarray(Image.open(folder / "P1" / "a.png"))
     with Study.open(copy) as opened:
         opened.record(Decision(verb="add", item=1, subject=SpotSubject(x=3.0, y=5.0)))
-        x, y = opened.shown.result(1)[1].clustering.mean[0].tolist()
+        x, y = opened.shown.result(1, "clicks")[1].clustering.mean[0].tolist()
         opened.record(Decision(verb="reject", item=1, subject=SpotSubject(x=x, y=y, number=0)))
     folder = export(copy, tmp_path, "training", "--format", "crops", "--item", "a.png", name="crops")
     rows = rows_of(folder / "crops.csv")

@@ -21,7 +21,7 @@ def scored(window, qtbot, study_file, study_fused, tmp_path):
     with Study.open(study_file) as study:
         lines = ["image,x,y,score"]
         for entry in study.images():
-            _, fusion = study.shown.result(entry.id)
+            _, fusion = study.shown.result(entry.id, "clicks")
             lines += [f"{entry.name},{x},{y},{m}" for m, (x, y) in enumerate(fusion.clustering.mean)]
         table = tmp_path / "found.csv"
         table.write_text("\n".join(lines))

@@ -85,7 +85,7 @@ def read_counted_image(
 ) -> CountedImage | None:
     """Read the fusion shown of an image and apply the expert's decisions; None without a fusion."""
     spots = state.spots(entry.id)
-    result = study.shown.result(entry.id)
+    result = study.shown.result(entry.id, "clicks")
     if result is None:
         return None
     run, fusion = result
