@@ -1,5 +1,7 @@
 """Preview of an import before anything is stored: contents, columns, names and their spellings."""
 
+import shlex
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -11,6 +13,7 @@ from raterscope.app.import_preview import change_names, parse_changes, preview_r
 from raterscope.app.importing import read_files
 from raterscope.app.kinds.masks.attribution import MaskOptions
 from raterscope.app.study import Study
+from raterscope.app.study.masks import mask_entries
 from tests.app.formats.dicom_builder import write_contours, write_series
 
 NAMED = MaskOptions(naming="{item}_{annotator}_{structure}")
@@ -80,6 +83,21 @@ def test_structures_of_three_spellings_are_one_structure(tmp_path):
     assert preview.suggested.structure == {"gtv": "GTV", "GTVp": "GTV"}
     joined = preview_readings(change_names(readings, preview.suggested))
     assert joined.names["structure"] == {"GTV": 3}
+
+
+def test_an_import_names_the_command_that_joins_spellings(tmp_path, capsys):
+    masks = draw_masks(tmp_path / "m", ("case1_ann_left lung", "case1_bob_Left Lung"))
+    study = str(tmp_path / "s.rscope")
+    assert main(["import", study, *map(str, masks), "--naming", "{item}_{annotator}_{structure}"]) == 0
+    *_, line = capsys.readouterr().out.splitlines()
+    suggestion, _, command = line.partition(": raterscope ")
+    assert suggestion.endswith("is probably left lung")
+    assert main(shlex.split(command.removesuffix(" joins them"))) == 0
+    with Study.open(study) as opened:
+        entries = mask_entries(opened, opened.images()[0].id)
+        assert {(entry.annotator, entry.structure) for entry in entries} == {
+            ("ann", "left lung"), ("bob", "left lung"),
+        }  # fmt: skip
 
 
 def test_two_structures_that_a_rater_drew_on_one_image_stay_two(tmp_path):

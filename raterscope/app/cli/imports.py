@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app import importing
 from raterscope.app.command_line.output import ProgressLine, one_line
 from raterscope.app.command_line.selection import answered_by_options
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.remote import fetch, is_address, is_zarr
 from raterscope.app.formats.sources import Source, Sources
@@ -85,6 +86,9 @@ def import_files(options: argparse.Namespace) -> int:
                 study.settings.set_matching_radius(options.radius)
             if options.groups is not None:
                 sentences += store_groups(study, options.groups)
+    for old, name in preview.suggested.structure.items():
+        rename = shlex.join(["raterscope", "rename", str(path), f"structure:{old}={name}"])
+        sentences.append(f"{plain(old)} is probably {plain(name)}: {rename} joins them")
     for sentence in sentences:
         print(one_line(sentence))
     unread = [error for error in readings.skipped if error.file in files]
