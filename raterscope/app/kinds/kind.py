@@ -192,7 +192,6 @@ class Kind:
     name: str  # in files, in the study and on the command line: "clicks"
     title: str  # on tabs and in headings: "Clicks"
     nouns: Nouns
-    by_question: bool  # whether the items are questions; else they are images
     file_kinds: tuple[str, ...]  # contents of its files, as `import --kind` names them
     fuse_command: FuseCommand
     # load_catalogues, load_functions, load_report: import the algorithms, the functions and the report's part
@@ -230,6 +229,13 @@ class Kind:
     def report(self) -> Report:
         """The part in the report of a study, imported when first used."""
         return self.load_report()
+
+    @property
+    def by_question(self) -> bool:
+        """Whether its items are questions; else they are images."""
+        from raterscope.app.study.kinds import STORED
+
+        return STORED[self.name].by_question
 
     def items(self, study: Study) -> Sequence[Item]:
         """List the items of a study that have annotations of this kind."""

@@ -228,7 +228,6 @@ BOXES = Kind(
     name="boxes",
     title="Boxes",
     nouns=Nouns("image", "box"),
-    by_question=False,
     file_kinds=("boxes", "true-boxes"),
     fuse_command=FuseCommand(
         "a crowd's boxes", "Fuses boxes.", ("fuse boxes boxes.csv -o results",), add_options

@@ -23,7 +23,7 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.kinds.boxes import BOXES, HEADER, BoxSubject, boxes_of
 
 REQUIRED = {
-    "name", "title", "nouns", "by_question", "file_kinds", "fuse_command", "load_catalogues",
+    "name", "title", "nouns", "file_kinds", "fuse_command", "load_catalogues",
     "load_functions", "load_report",
 }  # fmt: skip
 

@@ -169,7 +169,6 @@ CLICKS: Kind = Kind(
     name="clicks",
     title="Clicks",
     nouns=NOUNS["clicks"],
-    by_question=False,
     file_kinds=("clicks", "truth", "scores"),
     fuse_command=FuseCommand(
         "clicks on images: cluster them, then separate structures from artefacts",

@@ -208,7 +208,6 @@ LABELS: Kind = Kind(
     name="labels",
     title="Labels",
     nouns=NOUNS["labels"],
-    by_question=True,
     file_kinds=("labels", "true-labels"),
     fuse_command=FuseCommand(
         "a crowd's labels: true classes, and each annotator's confusion matrix",

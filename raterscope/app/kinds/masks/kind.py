@@ -142,7 +142,6 @@ MASKS: Kind = Kind(
     name="masks",
     title="Masks",
     nouns=NOUNS["masks"],
-    by_question=False,
     file_kinds=("masks", "volume", "truth"),
     fuse_command=FuseCommand(
         "several raters' masks of an image or volume: a consensus and its uncertainty",

@@ -107,7 +107,6 @@ PAIRS: Kind = Kind(
     name="pairs",
     title="Pairs",
     nouns=NOUNS["pairs"],
-    by_question=True,
     file_kinds=("pairs", "true-ranking"),
     doubt="flagged",
     holds_decisions=False,
