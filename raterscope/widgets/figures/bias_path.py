@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPaintEngine, QPainter, 
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.canvas import Pen
+from raterscope.figures.courses import EVERYWHERE
 from raterscope.figures.description import (
     Axis,
     Chart,
@@ -275,7 +276,6 @@ NOTHING = "Press Fuse (F5) to see each annotator's bias along the path."
 SCALES = {"log": ("log", "Logarithmic scale of the path"), "linear": ("linear", "Linear scale of the path")}
 LEGEND = tuple(BEHAVIOUR_KEYS[behaviour] for behaviour in (BAD, UGLY, GOOD, UNDECIDABLE))
 BIAS_AXIS = "bias (above 0: left)"
-EVERYWHERE = np.array([[-np.inf, np.inf]])
 REACH = 8.0
 PREFERENCE = 2.0
 """Preference for lines of biased annotators when pointing, in pixels."""

@@ -6,7 +6,6 @@ Names that a spreadsheet would run as a formula get an apostrophe in every table
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +21,7 @@ from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates, credible
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import THREADS, Watch, silent
 from raterscope.app.formats.output_files import open_output, quoted, write_table
 
 ANNOTATORS = (
@@ -38,7 +37,6 @@ _ROWS = 1 << 14
 _NUMBERS = 1 << 17
 """Number of values in one block of labels.csv."""
 
-_THREADS = min(4, os.cpu_count() or 1)
 
 _INTERPOLATED_FROM = 200_000
 """Minimum number of values for interpolating the ends of intervals."""
@@ -340,12 +338,12 @@ def _blocks(
     rows: int, block: Callable[[slice], bytes | memoryview], watch: Watch, size: int = _ROWS
 ) -> Iterator[bytes | memoryview]:
     """Format the blocks of a table in other threads, a few in advance."""
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         pending: deque[Future[bytes | memoryview]] = deque()
         for low in range(0, rows, size):
             watch(low / rows, "writing a table")
             pending.append(pool.submit(block, slice(low, low + size)))
-            if len(pending) > _THREADS:
+            if len(pending) > THREADS:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()

@@ -32,6 +32,7 @@ from raterscope.app.workspaces.labels.scene import (
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.text import percent, with_minus
 from raterscope.widgets import theme
+from raterscope.widgets.figures.community_flow import NOTHING
 from raterscope.widgets.figures.community_plots import ParticipationBars
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.panels.card_panels import CommunitiesView, CommunityCards
@@ -296,7 +297,6 @@ class SimilarityPlot(LabelsPart):
             self.chosen.emit(tuple(both.tolist()))
 
 
-NO_GROUPS = "Find communities to see how they change over time."
 STOPPED = "Following the communities was cancelled."
 
 
@@ -338,7 +338,7 @@ class CommunitiesOverTimeView(LabelsPart):
         self._stopped = False
         if groups is None:
             self._screen.triangles.show_triangles(None)
-            self._update_text(NO_GROUPS)
+            self._update_text(NOTHING)
         else:
             self._show_groups(groups)
         self._settle()
@@ -396,7 +396,7 @@ class CommunitiesOverTimeView(LabelsPart):
         self._settle()
 
     def _update_text(self, text: str) -> None:
-        self._screen.flow.show_nothing(text or NO_GROUPS)
+        self._screen.flow.show_nothing(text or NOTHING)
 
     def _settle(self) -> None:
         self.stop.setVisible(self._task.busy)
