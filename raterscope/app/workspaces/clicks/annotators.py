@@ -89,7 +89,7 @@ class Annotators(ClicksPart):
             self._plot.set_annotators(np.empty(0, dtype=np.int64), np.empty(0))
             return
         scene, counted = self._session.scene, self._document.review.counted
-        rows = annotator_rows(scene.clicks, scene.fusion, self._document.numbers, counted)
+        rows = annotator_rows(scene.clicks, scene.fusion, self._document.numbers, counted, scene.excluded)
         rows = tuple(replace(row, course=self._courses.get(row.name)) for row in rows)
         if self._session.blind:
             rows = tuple(replace(row, name=pseudonym(row.index)) for row in rows)
@@ -137,9 +137,13 @@ def pseudonym(number: int) -> str:
 
 
 def annotator_rows(
-    clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], counted: Mapping[str, Weighed]
-) -> tuple[AnnotatorRow, ...]:
-    """Make rows for the annotators of an image and the excluded ones, with the estimates of the fusion."""
+    clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], counted: Mapping[str, Weighed],
+    excluded: Mapping[str, int],
+) -> tuple[AnnotatorRow, ...]:  # fmt: skip
+    """Make rows for the annotators of an image, with the estimates of the fusion, and the excluded ones.
+
+    `excluded`: numbers of clicks that the fusion leaves out.
+    """
     unknown = (float("nan"),) * 3
     rates = None if fusion is None else fusion.rates
     counts = clicks.counts() if rates is None else rates.clicks
@@ -161,7 +165,16 @@ def annotator_rows(
     ]  # fmt: skip
     names = set(clicks.annotators)
     rows.extend(
-        AnnotatorRow(numbers[name], name, 0, unknown, unknown, unknown, weighed.weight, weighed.reason)
+        AnnotatorRow(
+            numbers[name],
+            name,
+            excluded.get(name, 0),
+            unknown,
+            unknown,
+            unknown,
+            weighed.weight,
+            weighed.reason,
+        )
         for name, weighed in counted.items()
         if weighed.weight == 0 and name not in names and name in numbers
     )

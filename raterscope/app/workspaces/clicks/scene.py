@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -154,6 +154,8 @@ class Scene:
     stream_note: str = ""
     replayed: bool = False
     later: int = 0
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    """Numbers of clicks of the annotators that the run excludes."""
 
     @property
     def item(self) -> ImageEntry:
@@ -179,7 +181,16 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         fusion=fusion,
         truth=study.truth(image).positions,
         later=_imported_since(image, run_shown, study),
+        excluded=_count_excluded(image, run_shown, study),
     )
+
+
+def _count_excluded(image: int, run: RunEntry | None, study: Study) -> dict[str, int]:
+    if run is None or not run.excluded:
+        return {}
+    clicks = study.clicks(image, replace(run, excluded=()))
+    counts = zip(clicks.annotators, clicks.counts().tolist(), strict=True)
+    return {name: count for name, count in counts if name in run.excluded}
 
 
 def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:

@@ -161,6 +161,17 @@ def check_exclusion(voted, qtbot):
     idle(voted, qtbot)
     assert voted.document.contents.review.excluded == {"volunteer 0": "a test account"}
 
+    def row():
+        (row,) = (row for row in voted.workspace.table.model.rows if row.name == "volunteer 0")
+        return row
+
+    marked, runs = row().clicks, len(voted.document.contents.runs)
+    press(voted, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(voted.document.contents.runs) > runs)
+    idle(voted, qtbot)
+    assert (row().excluded, row().clicks) == (True, marked)
+    assert marked > 0
+
 
 def test_keys_open_the_dialog_cancelling_decides_nothing_and_exclusion_is_decided_after_the_preview(
     voted, qtbot

@@ -338,7 +338,7 @@ def _counts(name: str, images: Sequence[CountedImage]) -> Sequence[str]:
         f"{len({annotator for image in images for annotator in image.annotators}):,}",
         f"{sum(int(image.fusion.rates.clicks.sum()) for image in images):,}",
         f"{sum(int(image.spots.present.sum()) for image in images):,}",
-        f"{value:,.1f} ({lowest:,.1f} to {highest:,.1f})",
+        f"{value:,.1f} ({lowest:,.0f} to {highest:,.0f})",
         f"{sum(int(image.disputed.sum()) for image in images):,}",
         f"{sum(int(image.spots.decided.sum()) for image in images):,}",
     )
