@@ -3,6 +3,7 @@
 import contextlib
 
 import pytest
+from PySide6.QtCore import QEventLoop, QTimer
 from pytestqt.qtbot import QtBot
 
 __all__ = ["LONG", "qtbot"]
@@ -15,6 +16,19 @@ _FIRST_PAUSES = (1, 1, *(2,) * 100)
 
 class PatientBot(QtBot):
     """Looks often at first, and gives up late: no test depends on how fast the machine is."""
+
+    def __init__(self, request):
+        super().__init__(request)
+        self._loop, self._pause = QEventLoop(), QTimer(singleShot=True)
+        self._pause.timeout.connect(self._loop.quit)
+
+    def wait(self, ms):
+        """Wait as the base class does, without making a loop, a timer and connections each time."""
+        if self._loop.isRunning():
+            super().wait(ms)
+        else:
+            self._pause.start(ms)
+            self._loop.exec()
 
     def waitUntil(self, callback, *, timeout=LONG):
         for pause in _FIRST_PAUSES:
