@@ -220,12 +220,19 @@ def _cells(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
             if depth < _DEEPEST:
                 yield from _cells(value, f"{prefix}{name}.", depth + 1)
         elif isinstance(value, list):
-            if value and not any(isinstance(entry, dict | list) for entry in value):
-                yield prefix + name, _joined(value)
-            elif value and all(isinstance(entry, dict) and "content" in entry for entry in value):
-                yield prefix + name, _conversation(value)
+            if cell := text_of_value(value):
+                yield prefix + name, cell
         else:
             yield prefix + name, _text(value)
+
+
+def text_of_value(value: Any) -> str:
+    """Return a value as a cell: a list of values joined, and the messages of a conversation; else as text."""
+    if not isinstance(value, list) or not value:
+        return _text(value)
+    if all(isinstance(entry, dict) and "content" in entry for entry in value):
+        return _conversation(value)
+    return "" if any(isinstance(entry, dict | list) for entry in value) else _joined(value)
 
 
 def _conversation(messages: list[dict[str, Any]]) -> str:

@@ -369,7 +369,7 @@ def read_parquet_batches(
 
     A text that the file's dictionary stores once is not repeated, because this could take any amount of
     memory; the same applies to texts that share their beginnings. Raises `InputError` as
-    `read_parquet_columns`, and for a column of lists or records.
+    `read_parquet_columns`, and for a column of bytes. A list is a cell as of JSON lines.
     """
     import pyarrow
 
@@ -377,7 +377,12 @@ def read_parquet_batches(
     with _open_parquet(path, file) as parquet:
         rows = min(rows, max(1, _TEXTS_AT_ONCE // _longest_text(parquet.metadata)))
         for batch in parquet.iter_batches(rows, columns=list(columns)):
-            size += sum(column.nbytes for column in batch.columns if pyarrow.types.is_string(column.type))
+            kinds = pyarrow.types
+            size += sum(
+                column.nbytes
+                for column in batch.columns
+                if kinds.is_string(column.type) or kinds.is_nested(column.type)
+            )
             if size > most:
                 raise InputError("unpacks to more than its size allows; expected a smaller table", file=path)
             texts = []
@@ -411,6 +416,9 @@ def _as_text(column: Any) -> Any:
     import pyarrow
     from pyarrow import compute
 
+    if pyarrow.types.is_nested(column.type):
+        cells = map(json_lines.text_of_value, column.to_pylist())
+        return pyarrow.array(cells, pyarrow.string()).dictionary_encode()
     if not pyarrow.types.is_dictionary(column.type):
         return compute.fill_null(compute.cast(column, pyarrow.string()), "").dictionary_encode()
     used = column.indices.dictionary_encode("encode")  # the file's dictionary may hold other texts too

@@ -1,6 +1,7 @@
 """Parquet tables give what the same CSV gives."""
 
 import csv
+import json
 from datetime import datetime
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from pyarrow import parquet
 
 from raterscope.algorithms.progress import silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.labels.columns import read_columns
+from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.table_files import read_head, read_table
 from raterscope.app.importing import read_files
 from raterscope.app.library.inputs import read_input
@@ -115,11 +118,22 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, keep: int) -> None:
         read_files([path])
 
 
-def test_a_column_of_lists_is_refused_by_its_name(tmp_path: Path) -> None:
-    rows = [{"annotator": ["a"], "task": "t", "label": "cat"}]
+def test_lists_are_read_as_those_of_json_lines(tmp_path: Path) -> None:
+    rows = [
+        {"annotator": "ann", "task": "t", "label": ["cat", "dog"]},
+        {"annotator": "bob", "task": "t", "label": []},
+    ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="field annotator: contains no text"):
-        read_files([tmp_path / "a.parquet"], kind="labels")
+    (table,) = read_labels(tmp_path / "a.parquet")
+    assert (table.outputs, table.missing) == (("cat + dog",), 1)
+    talk = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    battle = {"question_id": "q", "model_a": "x", "model_b": "y", "winner": "tie", "judge": "ann"}
+    battle |= {"conversation_a": talk, "conversation_b": talk, "scores": [{"harm": 0.5}]}
+    parquet.write_table(pyarrow.Table.from_pylist([battle]), tmp_path / "b.parquet")
+    (tmp_path / "b.jsonl").write_text(json.dumps(battle))
+    ours, theirs = (read_pairs(tmp_path / f"b.{ending}")[0] for ending in ("parquet", "jsonl"))
+    assert (ours.items, ours.choice.tolist()) == (("x", "y"), [0.0])
+    assert ours.contents.fields == theirs.contents.fields
 
 
 def test_a_missing_text_is_empty_and_texts_come_in_the_order_of_their_rows(tmp_path: Path) -> None:
