@@ -153,7 +153,7 @@ WORKSPACES = {
             "Join the raters' masks into a consensus (F5)",
             "No masks in this study yet",
             "Drop a CT or MR volume and its raters' masks here: DICOM, NIfTI, NRRD, contours.",
-            libraries=("raterscope.algorithms.masks.surface",),
+            libraries=("raterscope.algorithms.masks.surface", "raterscope.app.kinds.masks.run_comparison"),
         ),
         WorkspaceKind(
             "labels",
