@@ -226,9 +226,12 @@ def resolve_ambiguous(
     annotators clicked on.
     """
     with_others = candidates.kind == "truth" and bool(
-        candidates.tables or candidates.points or candidates.labels
+        candidates.tables
+        or candidates.points
+        or candidates.labels
+        or any(map(may_hold_annotations, candidates.masks))
     )
-    if with_others:  # tables contain the annotations: plain images need not be masks
+    if with_others:  # tables and files of annotations contain the annotations: plain images need not be masks
         candidates.images = [path for path in candidates.masks if candidates.sources.open(path).is_image()]
         candidates.masks = [path for path in candidates.masks if path not in candidates.images]
     if candidates.kind is None or with_others:

@@ -1,5 +1,7 @@
 """Volumes and masks into a study: what files are, who drew them, on which image."""
 
+import json
+
 import numpy as np
 import pytest
 import SimpleITK
@@ -134,6 +136,17 @@ def test_masks_that_are_the_truth(import_files, tmp_path):
     import_files(write(tmp_path / "ball.nii.gz", a_ball()), "--kind", "truth")
     ((_, rater, _),) = marks(tmp_path)
     assert rater is None
+
+
+def test_photographs_beside_true_outlines_are_their_images(import_files, tmp_path):
+    coco = {
+        "images": [{"id": 7, "file_name": "cell.png", "width": 80, "height": 60}],
+        "annotations": [{"image_id": 7, "segmentation": [[10, 10, 15, 10, 15, 14, 10, 14]]}],
+    }
+    (tmp_path / "coco.json").write_text(json.dumps(coco))
+    image = a_photograph(tmp_path / "cell.png")
+    output = import_files(image, tmp_path / "coco.json", "--kind", "truth")
+    assert output.startswith("1 image.\ncoco.json: 1 true mask on 1 image.")
 
 
 class TestAnotherGrid:
