@@ -128,7 +128,7 @@ def test_the_first_picture_and_the_window_load_what_they_need_and_libraries_no_c
     parts = "|".join(KINDS)
     of_studies = r"raterscope\.(algorithms|app\.(study|review|formats|page|report|kinds))\b"
     needed = (
-        r"raterscope\.(algorithms(\.(progress|settings))?"
+        r"raterscope\.(algorithms(\.(plugins|progress|settings))?"
         rf"|app\.kinds(\.registry|(\.({parts}))?(\.kind)?))"
     )
     late = [name for name in loaded if re.match(of_studies, name) and not re.fullmatch(needed, name)]
