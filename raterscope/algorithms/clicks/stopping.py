@@ -176,6 +176,8 @@ class ExpectedChanges:
     coming: float = 0.0  # expected changes that are new detections. 0 in results of earlier versions
     # (2,): 95 % interval of the number of decisions that change. NaN in results of earlier versions.
     interval: FloatArray = field(default_factory=lambda: np.full(2, np.nan))
+    # False if each annotator clicked once, on different spots: a missing mark then carries no information
+    reliable: bool = True
 
     @property
     def share(self) -> float:
@@ -232,7 +234,14 @@ def predict_outlook(
         precision=precision,
         coming=float(chance[~detected].sum()) + appearing,
         interval=drawn.interval(additional),
+        reliable=not _is_one_click_each(clicks, fusion),
     )
+
+
+def _is_one_click_each(clicks: Clicks, fusion: Fusion) -> bool:
+    """Return whether each annotator clicked once, and no spot has the clicks of two thirds of them."""
+    one_each = bool((clicks.merged()[0].counts() == 1).all())
+    return one_each and int(fusion.votes.max(initial=0)) < len(clicks.annotators) * 2 / 3
 
 
 def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: StoppingSettings) -> bool:
@@ -243,11 +252,13 @@ def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: Stopp
     prediction is for, if the history is long enough.
 
     `outlook`: changes expected with the same settings. `history`: all steps so far; the paper's rule needs a
-    minimum of steps.
+    minimum of steps. Unreliable expectations settle no image.
     """
     if settings.rule == "unchanged":
         last = history.changed[-settings.unchanged :]
         return len(last) == settings.unchanged and not last.any()
+    if not outlook.reliable:
+        return False
     if settings.rule == "chance":
         return outlook.any <= settings.limit
     late = count_recent_changes(history, settings.more) / max(outlook.detections, 1)

@@ -151,6 +151,7 @@ def _figures(name: str, watched: WatchedImage) -> dict[str, Any]:
         "chance_of_change": _number(watched.outlook.any),
         "sensitivity": [_number(value) for value in history.sensitivity[-1].tolist()],
         "precision": [_number(value) for value in history.precision[-1].tolist()],
+        "expected_changes_reliable": watched.outlook.reliable,
         "stop_rule_met": watched.firm,
         "firm": watched.firm,  # its former name, which programs may read
     }

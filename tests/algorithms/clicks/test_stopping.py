@@ -75,6 +75,18 @@ def test_an_image_without_clicks_is_settled_once_enough_annotators_viewed_it(ann
     assert np.isnan(ahead.precision).all()
 
 
+@pytest.mark.parametrize(("structures", "settled"), [(15, False), (1, True)])
+def test_the_rule_cannot_be_judged_where_each_annotator_clicked_once_on_different_spots(structures, settled):
+    generator = np.random.default_rng(0)
+    places = generator.uniform(50, 950, (structures, 2))
+    points = places[generator.integers(structures, size=12)] + generator.normal(0, 4, (12, 2))
+    clicks = made(points, range(12), 12, (0.0, 0.0, 1000.0, 1000.0))
+    outlooks = [predicted(until(clicks, number)) for number in range(4, 13)]
+    quiet = history_of([0] * 12)
+    assert {outlook.reliable for outlook in outlooks} == {settled}
+    assert any(is_settled(outlook, quiet, StoppingSettings()) for outlook in outlooks) == settled
+
+
 def test_annotators_who_never_meet_do_not_meet_the_stop_rule():
     generator = np.random.default_rng(0)
     clicks = made(generator.uniform(0, 1000, (40, 2)), np.repeat([0, 1], 20), 2, (0.0, 0.0, 1000.0, 1000.0))

@@ -419,7 +419,11 @@ def _why_ended(source: streams.StreamEntry) -> str:
 
 
 def _stop_rule(watched: WatchedImage) -> str:
-    return "stop rule met" if watched.firm else "stop rule not met"
+    if watched.firm:
+        return "stop rule met"
+    if not watched.outlook.reliable:
+        return "stop rule cannot be judged: each annotator clicked once"
+    return "stop rule not met"
 
 
 def _streams(study: Study, _watch: Watch) -> list[streams.StreamEntry]:
