@@ -351,12 +351,12 @@ class Grid:
         return (low, high) if direction[nearest] > 0 else (high, low)
 
     def in_words(self) -> str:
-        """Describe the shape and spacing: "160 x 500 x 500, 1 x 0.5 x 0.5 mm"."""
-        sizes = self.shape[1:] if self.flat else self.shape
-        text = " x ".join(str(size) for size in sizes)
+        """Describe shape and spacing: "160 x 500 x 500, 1 x 0.5 x 0.5 mm"; of pictures width first, in px."""
+        text = " x ".join(map(str, self.shape[:0:-1] if self.flat else self.shape))
+        text += " px" if self.flat else ""
         if not self.calibrated:
             return text
-        steps = [f"{step:.3g}" for step in (self.spacing[1:] if self.flat else self.spacing)]
+        steps = [f"{step:.3g}" for step in (self.spacing[:0:-1] if self.flat else self.spacing)]
         if self.step_range:
             steps[0] = "{:.3g} to {:.3g}".format(*self.step_range)
         missing = sum(count for _, count in self.gaps)

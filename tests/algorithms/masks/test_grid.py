@@ -124,6 +124,13 @@ def test_missing_slices_belong_to_no_slab():
     assert grid.in_words() == "5 x 7 x 9, 2.5 x 0.8 x 0.6 mm, 2 slices missing"
 
 
+def test_a_picture_is_described_by_width_and_height_in_pixels():
+    assert replace(Grid((1, 811, 1024)), calibrated=False).in_words() == "1024 x 811 px"
+    assert Grid((1, 811, 1024), (0.25, 0, 0, 0, 0, 0.5, 0, 0, 0, 0, 1.0, 0)).in_words() == (
+        "1024 x 811 px, 0.25 x 0.5 mm"
+    )
+
+
 def test_a_region_of_thicker_slices_is_uneven_and_not_missing():
     grid = uneven(np.cumsum([0.0] + [2.5] * 6 + [5.0] * 5))
     assert grid.gaps == ()

@@ -113,4 +113,6 @@ def test_png_masks_of_two_sizes_on_one_image_are_refused(import_files, tmp_path)
     output = import_files(tmp_path / "cell_anna.png", tmp_path / "cell_ben.png")
     words = " ".join(output.split())
     assert "cell_ben.png: does not lie on cell_anna.png" in words
-    assert "64 x 80 and 60 x 80; masks without positions in mm must have the size of their image" in words
+    assert (
+        "80 x 64 px and 80 x 60 px; masks without positions in mm must have the size of their image" in words
+    )

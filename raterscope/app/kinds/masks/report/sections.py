@@ -175,11 +175,8 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
 def grid_in_words(entry: ImageEntry) -> str:
     """Describe an image's grid."""
     grid = entry.lattice
-    text = grid.in_words()
-    names = "rows x columns" if grid.flat else "slices x rows x columns"
-    if not grid.calibrated:
-        return f"{text} ({names}); the pixel size is unknown: lengths are in pixels"
-    return f"{text} ({names})"
+    text = grid.in_words() + ("" if grid.flat else " (slices x rows x columns)")
+    return text if grid.calibrated else f"{text}; the pixel size is unknown: lengths are in pixels"
 
 
 def _structure(
