@@ -35,9 +35,10 @@ from raterscope.algorithms.settings import Settings, SettingsError
 from raterscope.text import decimals
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import ink_on, paint_cell, rate_table
+from raterscope.widgets.forms import FormDialog
 from raterscope.widgets.layouts import STRETCH, horizontal, scroll_area, vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, FormDialog, Header, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
 from raterscope.widgets.tables.rows import Index, TableModel
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QCheckBox, QComboBox, QWidget
 
-from raterscope.widgets.parts import ChoiceBox, FormDialog, plain_label
+from raterscope.widgets.forms import FormDialog
+from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_lengths
 

@@ -20,8 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.forms import FormDialog
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.parts import ChoiceBox, FormDialog, plain_label
+from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.theme import pixels
 
 ROWS_SHOWN = 6

@@ -26,8 +26,9 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets.dialogs.import_dialogs import ColumnChoices, TableKind
+from raterscope.widgets.forms import FormDialog
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
-from raterscope.widgets.parts import FormDialog, plain_label
+from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
 MAX_NAMES = 500

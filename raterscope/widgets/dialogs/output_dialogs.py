@@ -17,9 +17,10 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.algorithms.settings import Settings
+from raterscope.widgets.forms import FolderField, FormDialog
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, FolderField, FormDialog, plain_label
+from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.tables.rows import TextTable
 
 _ABOUT_EXPORT = (

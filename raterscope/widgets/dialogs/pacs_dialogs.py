@@ -8,8 +8,9 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QAbstractItemView, QFormLayout, QLineEdit, QPushButton, QWidget
 
+from raterscope.widgets.forms import FolderField, FormDialog
 from raterscope.widgets.layouts import horizontal, scroll_area
-from raterscope.widgets.parts import ChoiceBox, FolderField, FormDialog, plain_label
+from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.tables.rows import TextTable
 from raterscope.widgets.theme import set_role
 

@@ -18,8 +18,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.widgets.forms import FolderField, FormDialog, form_of
 from raterscope.widgets.layouts import STRETCH, horizontal, rule, vertical
-from raterscope.widgets.parts import ChoiceBox, FolderField, FormDialog, form_of, let_wheel_pass, plain_label
+from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label
 from raterscope.widgets.theme import set_lengths
 
 _ABOUT = (

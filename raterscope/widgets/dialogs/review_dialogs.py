@@ -26,10 +26,11 @@ from PySide6.QtWidgets import (
 
 from raterscope.algorithms.settings import Settings
 from raterscope.widgets import theme
+from raterscope.widgets.forms import FormDialog, form_of
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionPanel, ReasonField
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ChoiceBox, FormDialog, NumberBox, form_of, plain_label
+from raterscope.widgets.parts import ChoiceBox, NumberBox, plain_label
 from raterscope.widgets.theme import set_lengths
 
 HALF = 0.5

@@ -20,8 +20,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.widgets.forms import FolderField, FormDialog, form_of
 from raterscope.widgets.layouts import STRETCH, ScrollRegion, horizontal, vertical
-from raterscope.widgets.parts import ChoiceBox, FolderField, FormDialog, form_of, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import LARGEST, SMALLEST, set_lengths
 
 FIXED = frozenset({"Tab", "Shift+Tab", "Esc"})

@@ -9,9 +9,9 @@ from raterscope.app.window import preferences
 from raterscope.app.window.command_palette import ShortcutSheet
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.widgets import theme
+from raterscope.widgets.forms import FormDialog
 from raterscope.widgets.layouts import ScrollRegion
 from raterscope.widgets.panels.lists import LineList
-from raterscope.widgets.parts import FormDialog
 from raterscope.widgets.theme import set_text_size, text_size
 from tests.app.driving import command, idle
 from tests.app.large_text import check_keys, is_whole
