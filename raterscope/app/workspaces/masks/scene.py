@@ -300,7 +300,10 @@ class CaseSummary:
     @property
     def amount(self) -> str:
         """Remaining disputed amount; volumes in ml, for comparison of lines."""
-        amount = self.doubt if self.unit == "ml" else 1000 * self.doubt
+        if self.unit != "ml":
+            amount = 1000 * self.doubt
+            return f"{amount:,.{1 if amount < 10 else 0}f} {self.unit}"
+        amount = self.doubt
         figure = f"{amount:.3f}" if amount < 0.1 else f"{amount:.2f}" if amount < 100 else f"{amount:,.0f}"
         return f"{figure} {self.unit}"
 

@@ -14,6 +14,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.kinds.masks import runs
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from raterscope.app.workspaces.masks.scene import CaseSummary
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -439,3 +440,16 @@ def test_a_volume_that_is_missing_or_damaged_is_named_in_the_view(window, qtbot,
         go_to(window, qtbot, "first")
         assert (problem in scene.problem) if problem else not scene.problem
         assert (scene.values is None) == bool(problem)
+
+
+@pytest.mark.parametrize(
+    ("doubt", "unit", "text"),
+    [
+        (0.0476, "px", "48 px"),
+        (0.00064, "px", "0.6 px"),
+        (24.528, "px", "24,528 px"),
+        (3.834, "ml", "3.83 ml"),
+    ],
+)
+def test_disputed_pixels_are_counted_whole(doubt, unit, text):
+    assert CaseSummary(3, True, 2, 2, doubt, unit).amount == text
