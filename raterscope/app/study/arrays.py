@@ -413,6 +413,9 @@ class Fingerprint:
             return
         for first in range(0, len(texts), _BATCH):
             self.content(_joined(texts[first : first + _BATCH]))
+        import pyarrow
+
+        pyarrow.default_memory_pool().release_unused()
 
     def arrays(self, *arrays: NDArray[Any] | None) -> None:
         """Add arrays; None is distinguished from an empty array."""
