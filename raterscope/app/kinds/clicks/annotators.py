@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from raterscope.algorithms.annotators.agreement_statistics import vote_agreement
-from raterscope.algorithms.clicks.annotator_rates import pool_counts, rate_counts
+from raterscope.algorithms.clicks.annotator_rates import outsider_counts, pool_counts, rate_counts
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other
@@ -34,7 +34,7 @@ from raterscope.app.annotator_evidence import (
 )
 from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
-from raterscope.app.kinds.clicks.runs import read_knowledge
+from raterscope.app.kinds.clicks.runs import plan_of, read_knowledge
 from raterscope.app.outcome import successful
 from raterscope.app.page.contents import Gallery, Picture, Section, Table, photograph
 from raterscope.app.review import ReviewState, match
@@ -81,6 +81,19 @@ class Recount:
     changed: tuple[ChangedSpot, ...]  # image by image, the most certain first; without decided spots
     decisions: dict[int, int]  # by image: number of spots
     failed: tuple[str, ...]  # images that could not be fused
+
+
+def excluded_counts(
+    image: int, run: RunEntry, fusion: Fusion, study: Study
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Return the annotators that a run excludes, and their expected counts on an image for `pool_counts`.
+
+    They are judged by the consensus of the others.
+    """
+    clicks = study.clicks(image, replace(run, excluded=()))
+    clicks = clicks.without({*clicks.annotators} - {*run.excluded})
+    assignment = (plan_of(run) or FusionPlan()).assignment
+    return clicks.annotators, outsider_counts(clicks, fusion, assignment)
 
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:

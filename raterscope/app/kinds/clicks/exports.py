@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.click_classes import class_names, sort_classes
-from raterscope.algorithms.clicks.annotator_rates import outsider_counts, pool_counts, pool_rates
+from raterscope.algorithms.clicks.annotator_rates import pool_counts, pool_rates
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
@@ -40,6 +40,7 @@ from raterscope.app.formats.points.writing import (
     write_layer,
     write_reductions,
 )
+from raterscope.app.kinds.clicks.annotators import excluded_counts
 from raterscope.app.kinds.clicks.runs import plan_of, reduced_weights
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.review import Measures, Spot, Weighed, match, read_measures
@@ -471,11 +472,9 @@ def _write_annotators(study: Study, request: Request) -> Path:
         fusions.append(fusion)
         names.append([aliases.get(name, name) for name in study.clicks(entry.id, run).annotators])
         if run.excluded:
-            clicks = study.clicks(entry.id, replace(run, excluded=()))
-            clicks = clicks.without({*clicks.annotators} - {*run.excluded})
-            assignment = (plan_of(run) or FusionPlan()).assignment
-            outsiders.append(outsider_counts(clicks, fusion, assignment))
-            outsider_names.append([aliases.get(name, name) for name in clicks.annotators])
+            left_out, counts = excluded_counts(entry.id, run, fusion, study)
+            outsiders.append(counts)
+            outsider_names.append([aliases.get(name, name) for name in left_out])
     if not fusions:
         raise InputError("has no run yet; `raterscope run` makes one", file=study.path)
     counted = reduced_weights(max(runs, key=attrgetter("id")), study)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
-from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray
-from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.clicks.annotators import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision, Weighed
@@ -31,6 +31,7 @@ from raterscope.widgets.panels.exclusion_panel import Change, ExclusionPanel
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, Course
 
 FULLY = Weighed(1.0, "")
+_UNKNOWN = (float("nan"),) * 3
 
 
 class Annotators(ClicksPart):
@@ -137,48 +138,37 @@ def pseudonym(number: int) -> str:
 
 
 def annotator_rows(
-    clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], counted: Mapping[str, Weighed],
-    excluded: Mapping[str, int],
-) -> tuple[AnnotatorRow, ...]:  # fmt: skip
+    clicks: Clicks,
+    fusion: Fusion | None,
+    numbers: Mapping[str, int],
+    counted: Mapping[str, Weighed],
+    excluded: tuple[tuple[str, ...], AnnotatorRates] | None,
+) -> tuple[AnnotatorRow, ...]:
     """Make rows for the annotators of an image, with the estimates of the fusion, and the excluded ones.
 
-    `excluded`: numbers of clicks that the fusion leaves out.
+    `excluded`: those that the fusion leaves out, with their rates by the consensus of the others.
     """
-    unknown = (float("nan"),) * 3
     rates = None if fusion is None else fusion.rates
-    counts = clicks.counts() if rates is None else rates.clicks
-    nothing = [unknown] * len(clicks.annotators)
+    rows = _rows(clicks.annotators, clicks.counts() if rates is None else rates.clicks, rates)
+    outside = {} if excluded is None else _rows(excluded[0], excluded[1].clicks, excluded[1])
+    for name, weighed in counted.items():
+        if weighed.weight == 0 and name in numbers and name not in rows:
+            rows[name] = outside.get(name, AnnotatorRow(0, name, 0, _UNKNOWN, _UNKNOWN, _UNKNOWN))
+    return tuple(
+        replace(row, index=numbers[name], weight=weighed.weight, why=weighed.reason)
+        for name, row in rows.items()
+        for weighed in [counted.get(name, FULLY)]
+    )
+
+
+def _rows(names: Sequence[str], counts: IntArray, rates: AnnotatorRates | None) -> dict[str, AnnotatorRow]:
     columns = (
-        (nothing, nothing, nothing)
+        [[_UNKNOWN] * len(names)] * 3
         if rates is None
-        else (_triples(rates.reliability), _triples(rates.sensitivity), _triples(rates.precision))
+        else [_triples(rates.reliability), _triples(rates.sensitivity), _triples(rates.precision)]
     )
-    parts = [counted.get(name, FULLY) for name in clicks.annotators]
-    rows = [
-        AnnotatorRow(
-            index=numbers[name], name=name, clicks=marked, reliability=reliability, sensitivity=sensitivity,
-            precision=precision, weight=weighed.weight, why=weighed.reason,
-        )
-        for name, marked, weighed, reliability, sensitivity, precision in zip(
-            clicks.annotators, counts.tolist(), parts, *columns, strict=True
-        )
-    ]  # fmt: skip
-    names = set(clicks.annotators)
-    rows.extend(
-        AnnotatorRow(
-            numbers[name],
-            name,
-            excluded.get(name, 0),
-            unknown,
-            unknown,
-            unknown,
-            weighed.weight,
-            weighed.reason,
-        )
-        for name, weighed in counted.items()
-        if weighed.weight == 0 and name not in names and name in numbers
-    )
-    return tuple(rows)
+    rows = zip(names, counts.tolist(), *columns, strict=True)
+    return {name: AnnotatorRow(0, name, *values) for name, *values in rows}
 
 
 def _triples(values: FloatArray) -> list[tuple[float, float, float]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
+from raterscope.algorithms.clicks.annotator_rates import pool_counts
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
-from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.image_display import ChannelPlane, ChannelRange, Displays, describe_channel, render
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import open_planes
 from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, open_pyramid
 from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.clicks.annotators import excluded_counts
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.references import digest_of_files, digest_of_image, has_digest
@@ -154,8 +156,8 @@ class Scene:
     stream_note: str = ""
     replayed: bool = False
     later: int = 0
-    excluded: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of clicks of the annotators that the run excludes."""
+    excluded: tuple[tuple[str, ...], AnnotatorRates] | None = None
+    """Annotators that the run excludes, with their rates by the consensus of the others."""
 
     @property
     def item(self) -> ImageEntry:
@@ -181,16 +183,17 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         fusion=fusion,
         truth=study.truth(image).positions,
         later=_imported_since(image, run_shown, study),
-        excluded=_count_excluded(image, run_shown, study),
+        excluded=_rate_excluded(image, run_shown, fusion, study),
     )
 
 
-def _count_excluded(image: int, run: RunEntry | None, study: Study) -> dict[str, int]:
-    if run is None or not run.excluded:
-        return {}
-    clicks = study.clicks(image, replace(run, excluded=()))
-    counts = zip(clicks.annotators, clicks.counts().tolist(), strict=True)
-    return {name: count for name, count in counts if name in run.excluded}
+def _rate_excluded(
+    image: int, run: RunEntry | None, fusion: Fusion | None, study: Study
+) -> tuple[tuple[str, ...], AnnotatorRates] | None:
+    if run is None or fusion is None or not run.excluded:
+        return None
+    names, counts = excluded_counts(image, run, fusion, study)
+    return pool_counts([counts], [names])
 
 
 def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:

@@ -171,6 +171,8 @@ def check_exclusion(voted, qtbot):
     idle(voted, qtbot)
     assert (row().excluded, row().clicks) == (True, marked)
     assert marked > 0
+    for value, low, high in (row().reliability, row().sensitivity, row().precision):
+        assert 0 <= low <= value <= high <= 1
 
 
 def test_keys_open_the_dialog_cancelling_decides_nothing_and_exclusion_is_decided_after_the_preview(
