@@ -18,6 +18,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, dialects, read, table_files
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.output_files import write_table
+from raterscope.app.formats.tables import NO_NAMES
 
 PLAIN = "annotator,image,x,y\nann,a.png,1.5,2.5\nbob,b.png,3,-4\nann,b.png,1e1,0\n"
 
@@ -403,6 +404,13 @@ def test_an_empty_table_is_refused_in_every_encoding(tmp_path: Path, data: bytes
     assert refusal(file) == "a.csv: is empty; expected a table."
 
 
+@pytest.mark.parametrize("data", [b"#", b"# made by hand\n# today\n"])
+def test_a_table_of_comments_alone_is_refused(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(data)
+    assert refusal(file) == "a.csv: has only comments; expected a header and rows."
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=400) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
 def test_garbage_is_refused_in_a_sentence(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
@@ -425,7 +433,7 @@ name = st.text(
     st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="\x85"),
     min_size=1,
     max_size=8,
-).filter(lambda text: text == text.strip())
+).filter(lambda text: text == text.strip() and text not in NO_NAMES)
 place = st.floats(-1e6, 1e6)
 
 
