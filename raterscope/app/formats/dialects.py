@@ -160,6 +160,8 @@ def detect_delimiter(text: str, path: Path) -> tuple[str, int]:
         return declared.group(1), 1
     lines = list(itertools.islice(io.StringIO(text[:200_000], newline=""), 20 * _SAMPLED))
     skip = count_comments(lines)
+    if skip == len(lines) > 0:
+        raise InputError("has comments but no header; expected a header and rows", file=path)
     head = lines[skip : skip + _SAMPLED]
     if len(head) > 1 and not head[-1].endswith(("\n", "\r")):
         head.pop()

@@ -134,8 +134,6 @@ def read_table(
         for column, more in zip(columns, zip(*rows, strict=True), strict=False):
             column.extend(more)
         lines.extend(kept)
-    if not header:
-        raise InputError("has only comments; expected a header and rows", file=path)
     dialects.refuse_uneven(bad, len(header), path)
     headed = is_headed(header)
     if headed:

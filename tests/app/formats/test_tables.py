@@ -408,7 +408,7 @@ def test_an_empty_table_is_refused_in_every_encoding(tmp_path: Path, data: bytes
 def test_a_table_of_comments_alone_is_refused(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes(data)
-    assert refusal(file) == "a.csv: has only comments; expected a header and rows."
+    assert refusal(file) == "a.csv: has comments but no header; expected a header and rows."
 
 
 @settings(max_examples=50, deadline=None)

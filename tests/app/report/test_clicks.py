@@ -92,7 +92,10 @@ def test_it_lists_the_weights_of_annotators_with_reasons(crowd, page):
     report = page(crowd)
     assert report.row("w3", 8)[7] == "½: hasty"
     assert report.row("w4", 8)[7] == "1"
-    assert report.row("w5", 8)[1:] == ["–", "–", "–", "–", "–", "–", "excluded: sleeps"]
+    left_out = report.row("w5", 8)
+    assert left_out[1].isdigit()
+    assert all(re.fullmatch(r"[\d.]+ \([\d.]+ to [\d.]+\)", rate) for rate in left_out[2:5])
+    assert left_out[5:] == ["–", "–", "excluded: sleeps"]
     assert "Down-weighted annotators: w3 as ½ (hasty)." in report.text
     assert "Decisions were made after run 2" in report.text
 

@@ -5,7 +5,7 @@ The clearest mistakes of an annotator are for their feedback page.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.annotator_rates import outsider_counts, pool_c
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other
-from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.annotator_evidence import (
@@ -83,17 +83,22 @@ class Recount:
     failed: tuple[str, ...]  # images that could not be fused
 
 
-def excluded_counts(
-    image: int, run: RunEntry, fusion: Fusion, study: Study
-) -> tuple[tuple[str, ...], FloatArray]:
-    """Return the annotators that a run excludes, and their expected counts on an image for `pool_counts`.
+def rate_excluded(
+    results: Iterable[tuple[int, RunEntry, Fusion]], study: Study, aliases: Mapping[str, str]
+) -> tuple[tuple[str, ...], AnnotatorRates]:
+    """Rate the annotators that runs exclude by the consensus of the others, over several images together.
 
-    They are judged by the consensus of the others.
+    `results`: number of each image, its run and result. `aliases`: main names of joined annotators.
     """
-    clicks = study.clicks(image, replace(run, excluded=()))
-    clicks = clicks.without({*clicks.annotators} - {*run.excluded})
-    assignment = (plan_of(run) or FusionPlan()).assignment
-    return clicks.annotators, outsider_counts(clicks, fusion, assignment)
+    counts, names = [], []
+    for image, run, fusion in results:
+        if run.excluded:
+            clicks = study.clicks(image, replace(run, excluded=()))
+            clicks = clicks.without({*clicks.annotators} - {*run.excluded})
+            assignment = (plan_of(run) or FusionPlan()).assignment
+            counts.append(outsider_counts(clicks, fusion, assignment))
+            names.append([aliases.get(name, name) for name in clicks.annotators])
+    return pool_counts(counts, names)
 
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:

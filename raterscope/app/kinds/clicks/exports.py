@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.click_classes import class_names, sort_classes
-from raterscope.algorithms.clicks.annotator_rates import pool_counts, pool_rates
+from raterscope.algorithms.clicks.annotator_rates import pool_rates
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
@@ -40,7 +40,7 @@ from raterscope.app.formats.points.writing import (
     write_layer,
     write_reductions,
 )
-from raterscope.app.kinds.clicks.annotators import excluded_counts
+from raterscope.app.kinds.clicks.annotators import rate_excluded
 from raterscope.app.kinds.clicks.runs import plan_of, reduced_weights
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.review import Measures, Spot, Weighed, match, read_measures
@@ -465,21 +465,20 @@ def _write_annotators(study: Study, request: Request) -> Path:
 
     The weight of excluded ones is 0; their rates are by the consensus of the others.
     """
-    fusions, names, runs, outsiders, outsider_names = [], [], [], [], []
+    results = list(_results(study, request))
+    fusions, names, runs = [], [], []
     aliases = study.review_state().aliases
-    for entry, (run, fusion) in _results(study, request):
+    for entry, (run, fusion) in results:
         runs.append(run)
         fusions.append(fusion)
         names.append([aliases.get(name, name) for name in study.clicks(entry.id, run).annotators])
-        if run.excluded:
-            left_out, counts = excluded_counts(entry.id, run, fusion, study)
-            outsiders.append(counts)
-            outsider_names.append([aliases.get(name, name) for name in left_out])
     if not fusions:
         raise InputError("has no run yet; `raterscope run` makes one", file=study.path)
     counted = reduced_weights(max(runs, key=attrgetter("id")), study)
     annotators, rates = pool_rates(fusions, names)
-    excluded, excluded_rates = pool_counts(outsiders, outsider_names)
+    excluded, excluded_rates = rate_excluded(
+        ((entry.id, run, fusion) for entry, (run, fusion) in results), study, aliases
+    )
     rates_rows = dict(zip(excluded, annotator_rows(excluded, excluded_rates), strict=True))
     rates_rows |= zip(annotators, annotator_rows(annotators, rates), strict=True)
     accuracy = class_accuracy(fusions, names)

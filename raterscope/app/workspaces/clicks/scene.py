@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.clicks.annotator_rates import pool_counts
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.image_display import ChannelPlane, ChannelRange, Displays, describe_channel, render
@@ -19,7 +18,7 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import open_planes
 from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, open_pyramid
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.clicks.annotators import excluded_counts
+from raterscope.app.kinds.clicks.annotators import rate_excluded
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.references import digest_of_files, digest_of_image, has_digest
@@ -174,6 +173,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     watch(0.0, "reading")
     entry = study.image(image)
     run_shown, fusion = study.shown.run_and_result(image, "clicks", run)
+    shown = [] if run_shown is None or fusion is None else [(image, run_shown, fusion)]
     return Scene(
         image=entry,
         path=study.locate(entry),
@@ -183,17 +183,8 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         fusion=fusion,
         truth=study.truth(image).positions,
         later=_imported_since(image, run_shown, study),
-        excluded=_rate_excluded(image, run_shown, fusion, study),
+        excluded=rate_excluded(shown, study, {}),
     )
-
-
-def _rate_excluded(
-    image: int, run: RunEntry | None, fusion: Fusion | None, study: Study
-) -> tuple[tuple[str, ...], AnnotatorRates] | None:
-    if run is None or fusion is None or not run.excluded:
-        return None
-    names, counts = excluded_counts(image, run, fusion, study)
-    return pool_counts([counts], [names])
 
 
 def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:

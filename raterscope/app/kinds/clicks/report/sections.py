@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.kinds.clicks.annotators import rate_excluded
 from raterscope.app.kinds.clicks.evaluation import EarlierRuns
 from raterscope.app.kinds.clicks.report.tables import (
     CountedImage,
@@ -138,7 +139,9 @@ def clicks_section(
     """Report on all fused images of clicks; `excluded` gives the current reason of each exclusion."""
     last = max((image.run for image in images), key=lambda run: run.id)
     weighed = reduced_weights(last, study)
-    annotators = annotators_table(images, weighed, excluded, part(watch, 0.0, 0.2))
+    results = ((image.entry.id, image.run, image.fusion) for image in images)
+    outside = rate_excluded(results, study, study.review_state().aliases)
+    annotators = annotators_table(images, weighed, excluded, outside, part(watch, 0.0, 0.2))
     blocks: list[Block | None] = [
         _convergence_notices(images),
         _facts(images, measures),

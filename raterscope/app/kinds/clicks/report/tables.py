@@ -15,7 +15,7 @@ from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.crowd_size import DETECTORS_PUBLISHED, CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.evaluation import Evaluation, calibration, compare, curves_of, evaluate
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.assessment import DISPUTED, matters_in_words
@@ -394,12 +394,14 @@ def annotators_table(
     images: Sequence[CountedImage],
     weighed: Mapping[str, Weighed],
     excluded: Mapping[str, str],
+    outside: tuple[Sequence[str], AnnotatorRates],
     watch: Watch = silent,
 ) -> Table:
     """List the most active annotators with reliability, agreement with the others, and weight.
 
     `weighed`: annotators who did not count fully in the last run; they are always listed. `excluded`: reasons
-    of the present exclusions.
+    of the present exclusions. `outside`: annotators that the runs exclude, with their rates, see
+    `rate_excluded`.
     """
     names, rates = pool_rates([image.fusion for image in images], [image.annotators for image in images])
     order = np.argsort(-rates.clicks, kind="stable").tolist()
@@ -413,20 +415,31 @@ def annotators_table(
         name = names[r]
         if position < _MAX_ANNOTATORS or name in weighed:
             since = " (excluded since)" if name in excluded else ""
-            figures = (_rate(values[r]) for values in (rates.reliability, rates.sensitivity, rates.precision))
             means = (share(values.get(name, math.nan), 2) for values in mean_agreement)
-            clicks = f"{int(rates.clicks[r]):,}"
-            rows.append((plain(name, 40) + since, clicks, *figures, *means, _weight(weighed.get(name))))
+            figures = _figures(rates, r)
+            rows.append((plain(name, 40) + since, *figures, *means, _weight(weighed.get(name))))
+    known = {name: _figures(outside[1], row) for row, name in enumerate(outside[0])}
     left_out = [name for name in weighed if name not in set(names)]
-    rows += [(plain(name, 40), *[NONE] * 6, _weight(weighed[name])) for name in left_out]
+    rows += [
+        (plain(name, 40), *known.get(name, (NONE,) * 4), NONE, NONE, _weight(weighed[name]))
+        for name in left_out
+    ]
     columns = ["Annotator", "Clicks", "Reliability", "Sensitivity", "Precision", "Dice", "Kappa", "Weight"]
     note = _note_of(agreement, len(names))
     if weighed:
-        note += " Weight: the annotator's weight in the last run."
+        note += (
+            " Weight: the annotator's weight in the last run. Excluded annotators are rated by the others."
+        )
     else:
         columns.pop()
         rows = [row[:-1] for row in rows]
     return Table("Annotators", columns, rows, note, text_columns=frozenset({7}))
+
+
+def _figures(rates: AnnotatorRates, row: int) -> tuple[str, ...]:
+    """Return the clicks and the rates of an annotator."""
+    values = (rates.reliability[row], rates.sensitivity[row], rates.precision[row])
+    return f"{int(rates.clicks[row]):,}", *map(_rate, values)
 
 
 def _weight(weighed: Weighed | None) -> str:
