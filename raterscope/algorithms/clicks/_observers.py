@@ -14,10 +14,10 @@ Clusters that the expert selected are recorded as viewed, but experts also see c
 select. Experts may go through the disputed clusters from the most disputed to the least, of the run or image
 by image; then they viewed all clusters before the last decided one. Or they choose clusters, disputed ones or
 any; then only the record shows what they viewed. The probability of each way of viewing follows from the
-description length of the decided clusters. Surprising outcomes that are all the same suggest that the expert
-went through clusters in some order and recorded only this outcome. But the probability of an order is limited
-by the probability, given the votes, that the passed clusters stayed undecided: an expert who goes through
-probable structures and records acceptances leaves few undecided.
+description length of the decided clusters: of a choice among clusters, or of an order in which those passed
+stayed undecided. An expert who goes through probable structures and records acceptances leaves few undecided.
+Decisions in no order that contradict the votes are also explained by a crowd that is wrong; this needs many
+decisions (`WRONG_CROWD`), since fewer often follow from recording one outcome.
 
 A program may have searched the same images and scored its detections, by any real number; a higher score
 means that a structure is more probable. Each cluster has the score of the detection on it, or none. The
@@ -98,16 +98,13 @@ USUAL_RECORDS = np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED))
 DISPUTED = 0.4
 """Distance of a probability from one half up to which a cluster is disputed."""
 
-RARELY_CHOSEN = 2.0
-"""Negative log prior probability that decisions with one outcome were chosen in no order, relative to a
-queue.
-"""
-
 MIN_ORDERED = 2
 """Minimum number of decisions for assuming an order."""
 
-ONE_SIDED = float(np.log(4))
-"""Negative log prior probability of the habits that record one outcome, see `USUAL`."""
+WRONG_CROWD = 1e-7
+"""Prior probability that the outcomes contradict the votes because the crowd is wrong. It is small: outcomes
+that are recorded selectively do the same. Development crowds: 1e-6 to 1e-8.
+"""
 
 NEGLIGIBLE = 0.02
 """Minimum probability that the expert passed a cluster, for counting it as undecided."""
@@ -190,7 +187,9 @@ def _passed(
 ) -> list[FloatArray]:
     """Return the probability that the expert passed each cluster, from the most disputed to the least.
 
-    It is zero for decided clusters. The ways of viewing are weighted by their description lengths.
+    It is zero for decided clusters. The ways of viewing are weighted by their description lengths. All
+    lengths leave out the probability of the outcomes by the votes; only decisions in no order may also be
+    explained by a crowd that is wrong.
 
     `known`: (M,) of each image, clusters that are decided. `truth`: (M,) of each image, the decisions.
     `chance`: (M,) of each image, probability of a structure before any decision.
@@ -203,12 +202,8 @@ def _passed(
     by_image = [_describe_ordered(*image) for image in zip(known, distance, log_record, strict=True)]
     touched = sum(bool(decided.any()) for decided in known)
     through_images = sum(own for _, own in by_image) + float(_describe_choice(touched, len(known)))
-    accepted = np.concatenate(truth)[every] > 0
     chosen = _describe_unordered(every, np.concatenate(distance))
-    if accepted.all() or not accepted.any():
-        likely = np.clip(np.concatenate(chance)[every], 0.02, 0.98)
-        surprise = -float(np.log(likely if accepted.all() else 1 - likely).sum())
-        chosen += RARELY_CHOSEN + max(surprise - ONE_SIDED, 0.0)
+    chosen -= _evidence_against_crowd(np.concatenate(truth)[every] > 0, np.concatenate(chance)[every])
     lengths = np.array([chosen, steps, through_images])
     weight = np.exp(lengths.min() - lengths)
     _, in_run, in_images = weight / weight.sum()
@@ -217,6 +212,17 @@ def _passed(
         np.where(decided, 0.0, in_run * of_run + in_images * of_image)
         for decided, of_run, (of_image, _) in zip(known, np.split(ordered, ends), by_image, strict=True)
     ]
+
+
+def _evidence_against_crowd(accepted: BoolArray, chance: FloatArray) -> float:
+    """Return the log probability of decisions if the crowd may be wrong, less that if it is not.
+
+    `chance`: (N,) probability of a structure before any decision.
+    """
+    likely = np.clip(np.where(accepted, chance, 1 - chance), 0.02, 0.98)
+    wrong = np.where(accepted, MISJUDGED, 1 - MISJUDGED)
+    ratio = float(np.log(wrong / likely).sum())
+    return float(np.logaddexp(np.log1p(-WRONG_CROWD), np.log(WRONG_CROWD) + ratio))
 
 
 def _log_record(known: BoolArray, truth: FloatArray, chance: FloatArray) -> FloatArray:
@@ -231,10 +237,8 @@ def _describe_ordered(
 ) -> tuple[FloatArray, float]:
     """Return the probability (M,) that the expert passed each cluster, and the description length.
 
-    The decided
-    clusters are described as a choice among the disputed ones up to a bound, by their number or by the habits
-    (`_log_record`), whichever is longer, and the others as a choice among the clusters beyond it. Bounds are
-    averaged by their description lengths.
+    The decided clusters are described by the habits (`_log_record`) among the disputed ones up to a bound,
+    and as a choice among the clusters beyond it. Bounds are averaged by their description lengths.
     """
     disputed = distance <= DISPUTED
     order = np.argsort(distance[disputed], kind="stable")
@@ -244,8 +248,7 @@ def _describe_ordered(
         return np.zeros(len(known)), float(_describe_others(every, len(known)))
     number = np.arange(len(ends)) + 1
     recorded = np.cumsum(log_record[disputed][order], axis=0)[ends] + USUAL_RECORDS
-    inside = np.maximum(_describe_choice(number, ends + 1), -np.logaddexp.reduce(recorded, axis=1))
-    length = inside + _describe_others(every - number, len(known) - ends - 1)
+    length = _describe_others(every - number, len(known) - ends - 1) - np.logaddexp.reduce(recorded, axis=1)
     weight = np.exp(length.min() - length)
     total = float(length.min() - np.log(weight.sum()) + np.log(np.count_nonzero(disputed) + 1))
     beyond = np.append(np.cumsum((weight / weight.sum())[::-1])[::-1], 0.0)

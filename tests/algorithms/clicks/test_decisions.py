@@ -204,6 +204,24 @@ def test_right_rejections_do_not_deny_all_structures_of_a_small_crowd(queued, mo
     assert np.mean(more) <= most
 
 
+@pytest.mark.parametrize("rejections", [8, 10])
+def test_a_right_acceptance_among_right_rejections_does_not_deny_the_structures_passed(rejections):
+    """The expert rejects disputed artefacts, passes structures, and accepts the cluster with most votes."""
+    growth = []
+    for seed in range(4):
+        run, truth, before = small_crowd(seed)
+        order = np.argsort(abs(before - 0.5), kind="stable")
+        share = np.concatenate([votes.marked.mean(axis=0) for votes, _, _ in run])
+        verdict = np.full(len(truth), -1)
+        verdict[order[~truth[order]][:rejections]] = 0
+        verdict[np.argmax(np.where(truth, share, 0))] = 1
+        left = verdict < 0
+        after = everything(together(decided(run, verdict)))
+        growth.append(log_loss(after[left], truth[left]) / log_loss(before[left], truth[left]))
+        assert crossed(truth[left], before[left], after[left]) <= 0.01
+    assert np.mean(growth) <= 1.1  # the mean was 4 with ten rejections, when an acceptance ended the order
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rejections_that_contradict_the_crowd_do_bounded_harm(seed):
     run, truth, before = smears_of(seed)

@@ -32,6 +32,8 @@ DECIDED = (1, 3, 10, 30, 100_000)
 NO_ORDER = ", in no order"
 BY_IMAGE = ", image by image"
 """Images in the order of the queue, the disputed spots of each from the most disputed to the least."""
+ONE_ACCEPTED = " and one acceptance"
+"""Also accept the structure with the largest share of votes; the structures passed stay undecided."""
 SMALL = (8, 12, 15, 20)
 """Annotators of small crowds, half of which look at each image."""
 FEW = (4, 8, 12)
@@ -316,6 +318,7 @@ def _rows_of_few(name: str, runs: Sequence[Run]) -> Iterator[Row]:
     rejections = ("", BY_IMAGE, ", views recorded")
     rounds = [(f", rejections{way}", most) for way in rejections for most in FEW]
     rounds += [(way, most) for way in ("", BY_IMAGE) for most in DECIDED[:4]]
+    rounds += [(f", rejections{ONE_ACCEPTED}", most) for most in FEW[1:]]
     for way, most in rounds:
         yield from _after(runs, before, way, lambda _, right: right, most, row)
 
@@ -354,6 +357,9 @@ def _after(
         recorded = ~true[order] if way.startswith(", rejections") else np.ones(len(order), dtype=bool)
         last = int(np.append(np.flatnonzero(recorded)[:most], -1).max()) + 1
         passed, order = order[:last][~recorded[:last]], order[:last][recorded[:last]]
+        if ONE_ACCEPTED in way and true.any():
+            share = np.concatenate([votes.marked.mean(axis=0) for votes in run.votes])
+            order = np.append(order, np.argmax(np.where(true, share, 0)))
         viewed = np.isin(np.arange(len(true)), passed) if "views" in way else None
         verdict = np.full(len(true), -1)
         verdict[order] = answer(np.random.default_rng(most).random(len(order)), true[order])
