@@ -16,6 +16,7 @@ by image; then they viewed all clusters before the last decided one. Or they cho
 any; then only the record shows what they viewed. The probability of each way of viewing follows from the
 description length of the decided clusters: of a choice among clusters, or of an order in which those passed
 stayed undecided. An expert who goes through probable structures and records acceptances leaves few undecided.
+Only clusters viewed in an order tell which outcomes the expert records: clear ones elsewhere may be chosen.
 Decisions in no order that contradict the votes are also explained by a crowd that is wrong; this needs many
 decisions (`WRONG_CROWD`), since fewer often follow from recording one outcome.
 
@@ -123,6 +124,7 @@ class Review:
     outcome: IntArray  # (K,): 1 where accepted, 0 where rejected, -1 where left without a decision
     # (K,): number of such clusters; undecided ones count by the probability that the expert passed them
     times: FloatArray
+    in_order: FloatArray  # (K,): number of them that the expert viewed in an order
 
 
 def reviews_of(
@@ -149,16 +151,17 @@ def reviews_of(
     known = [problem.known & (problem.control is not False) for problem in problems]
     looking = apart if undecided is None else undecided
     chance = [look * h for look, h in zip(looking, true_share, strict=True)]
-    passed = _passed(known, [problem.truth for problem in problems], chance)
-    passed_of = [
-        np.where(problem.viewed & ~problem.known, 1.0, chance) if problem.viewed is not None else chance
-        for chance, problem in zip(passed, problems, strict=True)
+    in_order = [
+        own if problem.viewed is None else np.where(problem.viewed | problem.known, 1.0, own)
+        for own, problem in zip(
+            _viewed_in_order(known, [problem.truth for problem in problems], chance), problems, strict=True
+        )
     ]
     before, after = (
         [
-            _review(problem, decided, log_odds, look, skipped) if problem.prior.places else None
-            for problem, decided, log_odds, look, skipped in zip(
-                problems, known, log_odds_of, looking, passed_of, strict=True
+            _review(problem, decided, log_odds, look, viewed) if problem.prior.places else None
+            for problem, decided, log_odds, look, viewed in zip(
+                problems, known, log_odds_of, looking, in_order, strict=True
             )
         ]
         for looking in (undecided or apart, apart)
@@ -167,27 +170,30 @@ def reviews_of(
 
 
 def _review(
-    problem: Problem, known: BoolArray, log_odds: FloatArray, look: FloatArray, skipped: FloatArray
+    problem: Problem, known: BoolArray, log_odds: FloatArray, look: FloatArray, viewed: FloatArray
 ) -> Review | None:
     marked = np.diff(problem.marks.first)
     decided = known & ((problem.truth == 0) | (marked >= FEWEST))
-    rows = decided | (skipped > NEGLIGIBLE)
+    rows = decided | (~known & (viewed > NEGLIGIBLE))
     if not rows.any():
         return None
     outcome = np.where(decided, problem.truth, -1)[rows]
     fine = np.where(outcome < 0, 4, 20)  # what was left weighs less, and there is more of it
     about = np.round(np.column_stack([log_odds[rows] * fine, look[rows] * 5 * fine, outcome]))
     _, first, kind = np.unique(about, axis=0, return_index=True, return_inverse=True)
-    times = np.bincount(kind.ravel(), np.where(decided, 1.0, skipped)[rows]).astype(np.float64)
-    return Review(log_odds[rows][first], look[rows][first], outcome[first].astype(np.int64), times)
+    times, in_order = (
+        np.bincount(kind.ravel(), number[rows]).astype(np.float64)
+        for number in (np.where(decided, 1.0, viewed), viewed)
+    )
+    return Review(log_odds[rows][first], look[rows][first], outcome[first].astype(np.int64), times, in_order)
 
 
-def _passed(
+def _viewed_in_order(
     known: Sequence[BoolArray], truth: Sequence[FloatArray], chance: Sequence[FloatArray]
 ) -> list[FloatArray]:
-    """Return the probability that the expert passed each cluster, from the most disputed to the least.
+    """Return the probability (M,) that the expert viewed each cluster from the most disputed to the least.
 
-    It is zero for decided clusters. The ways of viewing are weighted by their description lengths. All
+    The ways of viewing are weighted by their description lengths. All
     lengths leave out the probability of the outcomes by the votes; only decisions in no order may also be
     explained by a crowd that is wrong.
 
@@ -209,8 +215,8 @@ def _passed(
     _, in_run, in_images = weight / weight.sum()
     ends = np.cumsum([len(decided) for decided in known])[:-1]
     return [
-        np.where(decided, 0.0, in_run * of_run + in_images * of_image)
-        for decided, of_run, (of_image, _) in zip(known, np.split(ordered, ends), by_image, strict=True)
+        in_run * of_run + in_images * of_image
+        for of_run, (of_image, _) in zip(np.split(ordered, ends), by_image, strict=True)
     ]
 
 
@@ -235,7 +241,7 @@ def _log_record(known: BoolArray, truth: FloatArray, chance: FloatArray) -> Floa
 def _describe_ordered(
     known: BoolArray, distance: FloatArray, log_record: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return the probability (M,) that the expert passed each cluster, and the description length.
+    """Return the probability (M,) that the expert viewed each cluster in order, and the description length.
 
     The decided clusters are described by the habits (`_log_record`) among the disputed ones up to a bound,
     and as a choice among the clusters beyond it. Bounds are averaged by their description lengths.
@@ -319,8 +325,8 @@ def _log_likelihood(
     # The probability that a cluster stays undecided is linear in the probability of a structure.
     contrast = record[:, 0] - record[:, 1]
     never, change = 1 - record[:, 1] - contrast * share, contrast * (2 * share - 1)
-    for at_nodes, look, outcome, times in zip(
-        true_share, review.look, review.outcome, review.times, strict=True
+    for at_nodes, look, outcome, times, in_order in zip(
+        true_share, review.look, review.outcome, review.times, review.in_order, strict=True
     ):
         chance = (look * at_nodes)[:, :, None, None]
         if outcome < 0:
@@ -328,7 +334,7 @@ def _log_likelihood(
         else:
             judged = chance * (1 - 2 * WRONG[:, None]) + WRONG[:, None]
             decided += times * np.log(judged if outcome else 1 - judged)
-            undecided += times * np.log(record[:, 1 - outcome])
+            undecided += in_order * np.log(record[:, 1 - outcome])
     of_careful = np.maximum(np.arange(len(WRONG)) - len(CAREFUL) + 1, 0)
     return np.asarray(decided + undecided[:, :, of_careful])
 
