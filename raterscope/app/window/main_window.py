@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 TOUR_POLL_MS, WORK_NOTED_MS = 100, 3000
 
+SMALLEST = QSize(940, 480)
+"""Minimum size: with its frame the window fits a screen of 1920 x 1080 pixels at a scale of 200 %."""
 FRAME = QSize(12, 42)
 """Maximum size of the frame and title bar; Qt reports the actual size only for a visible window."""
 
@@ -56,7 +58,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._remembers = remembers
         self.setWindowTitle("Raterscope")
-        self.setMinimumSize(QSize(960, 600))
+        self.setMinimumSize(SMALLEST)
         self.setAcceptDrops(True)
         self.jobs = Jobs(self)
         self.document = Document(self.jobs, self)

@@ -127,8 +127,9 @@ def test_the_smallest_window_scrolls_with_twice_the_text_and_layouts_and_folded_
     assert all(fused.bar.rect().contains(position) for position in boxes)
     assert not boxes[0].intersects(boxes[1])
     change_text_size(0)
-    fused.resize(960, 600)
+    fused.resize(948, 498)  # a screen of 960 x 540, less the frame
     idle(fused, qtbot)
+    assert (fused.width(), fused.height()) == (948, 498)
     for region in workspace.findChildren(ScrollRegion):
         for bar in (region.horizontalScrollBar(), region.verticalScrollBar()):
             assert not bar.isVisible()
