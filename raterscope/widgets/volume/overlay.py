@@ -190,10 +190,12 @@ def box_labels(
     """Return the rectangles of the labels of regions by their numbers; none overlaps another.
 
     The label of the selected region keeps its place, above the scale bar `bar`; others move down, below the
-    labels in their way.
+    labels in their way. Regions out of view have none.
     """
     rooms: dict[int, QRectF] = {}
-    for region, box in sorted(boxes, key=lambda entry: entry[0].number != selected):
+    whole = QRectF(0, 0, viewport.width, viewport.height)
+    visible = (entry for entry in boxes if on_screen(viewport, entry[1]).intersects(whole))
+    for region, box in sorted(visible, key=lambda entry: entry[0].number != selected):
         room = _box_label(viewport, region, box, selected=region.number == selected)
         room.moveBottom(min(room.bottom(), bar.bottom()))
         if room.intersects(bar):

@@ -162,6 +162,7 @@ def test_the_label_of_a_region_lies_above_the_scale_bar(view):
     (label,) = box_labels(axial.viewport, pairs, 1, bar).values()
     assert free.intersects(bar)
     assert not label.intersects(bar)
+    assert not box_labels(axial.viewport.panned(0, 10 * axial.height()), pairs, 1, bar)  # out of view
 
 
 @pytest.mark.parametrize("size", [1.0, 2.0])

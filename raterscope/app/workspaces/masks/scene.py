@@ -258,7 +258,10 @@ class DisputedRegion:
 
 @dataclass(frozen=True)
 class CaseSummary:
-    """Summary of a case for its line in the queue; `doubt` is the remaining disputed volume, in ml."""
+    """Summary of a case for its line in the queue; `doubt` is the remaining disputed volume, in mm³.
+
+    Without a voxel size, `doubt` is in the unit of the case: voxels or pixels.
+    """
 
     raters: int
     fused: bool
@@ -301,9 +304,8 @@ class CaseSummary:
     def amount(self) -> str:
         """Remaining disputed amount; volumes in ml, for comparison of lines."""
         if self.unit != "ml":
-            amount = 1000 * self.doubt
-            return f"{amount:,.{1 if amount < 10 else 0}f} {self.unit}"
-        amount = self.doubt
+            return f"{self.doubt:,.{1 if self.doubt < 10 else 0}f} {self.unit}"
+        amount = self.doubt / 1000
         figure = f"{amount:.3f}" if amount < 0.1 else f"{amount:.2f}" if amount < 100 else f"{amount:,.0f}"
         return f"{figure} {self.unit}"
 
@@ -443,7 +445,7 @@ def _summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
             number for number, decision in verbs.items() if decision is not None and decision.verb == "skip"
         ]
         left = [number for number in (*opened, *skipped) if number <= len(volumes)]
-        doubt += sum(float(volumes[number - 1]) for number in left)
+        doubt += 1000 * sum(float(volumes[number - 1]) for number in left)
         wrong = structure.get("disputed_wrong", [])
         matter = None
         if len(wrong) == len(volumes):

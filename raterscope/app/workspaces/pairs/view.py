@@ -186,17 +186,17 @@ def rate_cut(
     if scene.fusion is not None and cut.rate != scene.fusion.rate:
         elsewhere = f"files and report are at {scene.fusion.rate:.2f}"
         text = f"{text}; {elsewhere}" if text else elsewhere
-    others = int(flagged.sum() - flagged[annotators].sum())
-    by_test = None if np.array_equal(flagged, cut.flagged) else int(cut.flagged.sum())
+    others = 0 if scene.blind else int(flagged.sum() - flagged[annotators].sum())
+    by_test = None if scene.blind or np.array_equal(flagged, cut.flagged) else int(cut.flagged.sum())
     return RateCut(cut.rate, cut.share[annotators], cut.at, flagged[annotators], text, others, by_test)
 
 
 def statistics_view(
     scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray, annotators: NDArray[np.int64]
 ) -> StatisticsView | None:
-    """Return the statistics of some annotators in every draw; None without a result."""
+    """Return the statistics of some annotators in every draw; None without a result or annotators."""
     fusion = scene.fusion
-    if fusion is None or cut is None or not len(fusion.statistic):
+    if fusion is None or cut is None or not len(fusion.statistic) or not len(annotators):
         return None
     return StatisticsView(
         statistic=_columns(fusion.statistic, annotators), names=_named(scene, annotators), numbers=annotators,
@@ -427,7 +427,8 @@ def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
     path = PATHS[scene.run.algorithm].title if scene.run.algorithm in PATHS else scene.run.algorithm
     rule = "flip test" if scene.by_flips else counted(len(fusion.statistic), "draw")
     words.append(f"run {scene.run.id}: {path}, {rule}")
-    words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
+    if not scene.blind:
+        words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
     if np.isfinite(fusion.inconsistency):
         words.append(f"the ranking explains {percent(1 - fusion.inconsistency)} of the choices")
     if analysis.agreement is not None and np.isfinite(analysis.agreement.original.tau):

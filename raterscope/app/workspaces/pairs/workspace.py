@@ -246,6 +246,7 @@ class PairsWorkspace(PairsScreen):
         self.path.set_nothing(view.why_no_path(scene, annotators))
         self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), annotators))
         self.sides.show_sides(view.sides_view(scene, analysis, *self._visible_flags(scene, analysis)))
+        self.bars.set_nothing("" if len(annotators) else view.COVERED)
         self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, annotators))
         self._show_status()
 

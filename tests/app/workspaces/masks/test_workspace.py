@@ -58,6 +58,9 @@ def test_a_fusion_shows_the_disputed_region_estimates_maps_and_how_far_to_trust_
     assert dan.weight < 1
     assert next(item.title for item in workspace.queue.shown()).startswith("first")
     assert "nothing disputed" in [item.detail for item in workspace.queue.shown()]
+    first = workspace.queue.shown()[0]
+    assert float(first.amount.removesuffix(" ml")) < 1
+    assert workspace.queue._kind.most == first.score  # the bar is full
 
     workspace.tabs.setCurrentWidget(workspace.trust)
     idle(fused_masks, qtbot)
@@ -452,4 +455,4 @@ def test_a_volume_that_is_missing_or_damaged_is_named_in_the_view(window, qtbot,
     ],
 )
 def test_disputed_pixels_are_counted_whole(doubt, unit, text):
-    assert CaseSummary(3, True, 2, 2, doubt, unit).amount == text
+    assert CaseSummary(3, True, 2, 2, 1000 * doubt, unit).amount == text
