@@ -112,7 +112,8 @@ class Raters(MasksPart):
         self._screen.matrix.set_matrix(names, [numbers.get(name, 0) for name in names], agreement)
         self._names = set(names)
         self._show_tree(contents)
-        if self.current is not None and self.current not in scene.drawn(structure):
+        masks = {**scene.excluded.get(structure, {}), **scene.drawn(structure)}
+        if self.current is not None and self.current not in masks:
             self.choose(None)
         elif self.current is not None:
             self._mark()

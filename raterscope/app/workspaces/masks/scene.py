@@ -50,6 +50,8 @@ class Scene:
     # by structure: annotators of the case who drew no voxel of it, in an empty mask or without a mask
     nothing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     programs: Mapping[str, Mapping[str, MaskRecord]] = field(default_factory=dict)  # by structure
+    # by structure: masks of raters that the run excludes
+    excluded: Mapping[str, Mapping[str, MaskRecord]] = field(default_factory=dict)
 
     def drawn(self, structure: str) -> Mapping[str, MaskRecord]:
         """Return the masks of raters and programs of a structure."""
@@ -126,7 +128,12 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     structures = dict.fromkeys(mask.structure for mask in entries if mask.annotator is not None)
     truths = dict.fromkeys(mask.structure for mask in entries if mask.annotator is None)
     masks = {name: read_masks(study, image, name, run_shown) for name in structures}
+    excluded: dict[str, dict[str, MaskRecord]] = {}
     if run_shown is not None:
+        if run_shown.excluded:
+            every = replace(run_shown, excluded=())
+            drawn = {name: read_masks(study, image, name, every) for name in structures}
+            excluded = {name: _of(set(run_shown.excluded), records) for name, records in drawn.items()}
         programs = {name: read_program_masks(study, image, name, run_shown) for name in structures}
     else:
         programs = {name: _of(state.programs, drawn) for name, drawn in masks.items()}
@@ -143,6 +150,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         settled=settled_of(study, state.regions(image)),
         nothing={name: _nothing(name, masks) for name in structures},
         programs=programs,
+        excluded=excluded,
     )
 
 

@@ -27,6 +27,7 @@ CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 """Keys of outlines without an annotator, used after a line break, because no name contains one."""
 HIDDEN = "Hidden until you accept your drawing (A). Press H to show it."
 DREW_NOTHING = "drew nothing"
+EXCLUDED = " (excluded)"
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
 _SAMPLE = 100_000
 """Maximum number of voxels for the estimate of a map's scale."""
@@ -40,17 +41,18 @@ def outlines(
 ) -> list[Outline]:
     """Return the raters' outlines in their colours, the consensus in white above them.
 
-    Programs and the truth are dashed.
+    Programs, the truth and raters that the run excludes are dashed.
     """
     outlines_drawn = []
-    programs = scene.programs.get(structure, {})
-    for name, record in scene.drawn(structure).items():
+    notes = dict.fromkeys(scene.programs.get(structure, {}), PROGRAM)
+    excluded = scene.excluded.get(structure, {})
+    notes |= dict.fromkeys(excluded, EXCLUDED)
+    for name, record in {**excluded, **scene.drawn(structure)}.items():
         if record.values.size:
-            number, is_program = numbers.get(name, 0), name in programs
             outlines_drawn.append(
                 Outline(
-                    name, f"{name}{PROGRAM}" if is_program else name, rater_colour(number), record.values,
-                    record.origin, _CHOSEN_WIDTH if name == chosen else _RATER_WIDTH, dashed=is_program,
+                    name, f"{name}{notes.get(name, '')}", rater_colour(numbers.get(name, 0)), record.values,
+                    record.origin, _CHOSEN_WIDTH if name == chosen else _RATER_WIDTH, dashed=name in notes,
                 )
             )  # fmt: skip
     truth = scene.truth.get(structure)

@@ -257,6 +257,11 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
     )
     assert changed or decided
     assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded
+    outlines = {outline.name: outline for outline in workspace.volume._scene.outlines}
+    assert outlines["dan (excluded)"].dashed
+    assert not outlines["ann"].dashed
+    workspace.raters.choose("dan")
+    assert workspace.table.current == "dan"
 
 
 def test_readers_are_shown_alone_by_digits_and_hidden_in_the_table(fused_masks, qtbot):
