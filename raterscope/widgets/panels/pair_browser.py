@@ -77,6 +77,8 @@ class AnnotatorsView:
     contested: frozenset[int] = frozenset()  # annotators with conflicting decisions of several experts
     # annotator to the numbers of comments and bookmarks
     notes: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    # (left, right, ties) of annotators that the run excludes
+    excluded: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
 
     def item(self, number: int) -> QueueItem:
         """Return the list line of an annotator."""
@@ -94,7 +96,10 @@ class AnnotatorsView:
             state = "not tested"
         if number in self.contested:
             state = "contested"
-        counts = f"{self.left[number]:,} left, {self.right[number]:,} right"
+        if number in self.excluded:
+            state = "excluded"
+        left, right, _ = self.excluded.get(number, (self.left[number], self.right[number], 0))
+        counts = f"{left:,} left, {right:,} right"
         detail = f"{state}: {counts}" if state else counts
         notes = self.notes.get(number, {})
         return QueueItem(
@@ -122,7 +127,7 @@ NOTHING = {
     "": "Press Fuse (F5), then select an annotator to see the comparisons for and against a bias.",
     "against": "No comparison is evidence against this annotator.",
     "for": "No comparison is evidence for this annotator.",
-    "all": "This annotator has no comparisons.",
+    "all": "This annotator has no comparisons in this run.",
 }
 NOTHING_OF_ITEMS = {
     "": "Select a crossing of two lines in the ranking, or two items (the second with Ctrl), "

@@ -64,6 +64,8 @@ class Scene:
     truth: TrueRanking | None = None  # the imported ground-truth ranking
     tasks: tuple[str, ...] = ()  # names of the tasks of the comparisons, by their numbers in `pairs`
     blind: bool = False  # whether names are hidden, and the evidence on annotators until they are decided
+    # (left, right, ties) of annotators that the run excludes, by their numbers
+    excluded: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
 
     @property
     def item(self) -> PairQuestion:
@@ -123,7 +125,15 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     truth = true_ranking_of(study, question, comparisons.items)
     pairs = pairs_of(study, question, run_shown)
     ids, tasks = comparisons.annotator_ids, comparisons.tasks
-    return Scene(entry, run_shown, fusion, pairs, ids, pictures, later, truth, tasks)
+    excluded = {}
+    if run_shown is not None and run_shown.excluded:
+        left, right, ties = pairs_of(study, question, replace(run_shown, excluded=())).counts()
+        excluded = {
+            number: (int(left[number]), int(right[number]), int(ties[number]))
+            for number, name in enumerate(pairs.annotators)
+            if name in run_shown.excluded
+        }
+    return Scene(entry, run_shown, fusion, pairs, ids, pictures, later, truth, tasks, excluded=excluded)
 
 
 @dataclass(frozen=True, eq=False)

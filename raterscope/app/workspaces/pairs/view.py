@@ -69,12 +69,15 @@ def listed(
 ) -> NDArray[np.int64]:
     """Return the annotators that pass a filter: conflicting decisions first, then by strength of evidence.
 
-    `text`: text that the name must contain. `key`: key of `ANNOTATOR_FILTERS`.
+    All annotators include those that the run excludes, at the end. `text`: text that the name must contain.
+    `key`: key of `ANNOTATOR_FILTERS`.
     """
     names = scene.names
     keep = analysis.took_part.copy()
     behaviour = behaviour_shown(scene, analysis, cut, flagged)
-    if key == "undecided":
+    if key == "all":
+        keep[list(scene.excluded)] = True
+    elif key == "undecided":
         keep &= decided == OPEN
     elif key == "flagged":
         keep &= flagged
@@ -93,7 +96,7 @@ def listed(
     evidence = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.evidence, nan=-1e9)
     annotators = np.flatnonzero(keep)
     first = np.isin(annotators, list(contested))
-    return annotators[np.lexsort((-evidence[annotators], ~first))]
+    return annotators[np.lexsort((-evidence[annotators], ~analysis.took_part[annotators], ~first))]
 
 
 def annotators_view(
@@ -120,6 +123,7 @@ def annotators_view(
         by_flips=scene.by_flips,
         contested=contested,
         notes=notes or {},
+        excluded=scene.excluded,
     )
 
 
@@ -293,12 +297,15 @@ def bias_view(
 ) -> BiasView:
     """Return the evidence on one annotator; in blind mode, counts only until the annotator is decided."""
     fusion = scene.fusion
+    used = int(analysis.left[annotator]), int(analysis.right[annotator]), int(analysis.ties[annotator])
+    left, right, ties = scene.excluded.get(annotator, used)
+    excluded = "Excluded: these choices do not count in this run." if annotator in scene.excluded else ""
     counted = BiasView(
-        name=scene.names[annotator], left=int(analysis.left[annotator]),
-        right=int(analysis.right[annotator]), ties=int(analysis.ties[annotator]), decided=decided,
-        sentence=COVERED if covers(scene, decided) else f"Experts differ: {contested}." if contested else "",
+        name=scene.names[annotator], left=left, right=right, ties=ties, decided=decided,
+        sentence=COVERED if covers(scene, decided) else f"Experts differ: {contested}." if contested
+        else excluded,
     )  # fmt: skip
-    if covers(scene, decided) or fusion is None or cut is None:
+    if covers(scene, decided) or fusion is None or cut is None or excluded:
         return counted
     share, draws = float(cut.share[annotator]), len(fusion.statistic)
     reason = UNTESTED.get(int(fusion.untested[annotator]), "")

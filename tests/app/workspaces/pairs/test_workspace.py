@@ -285,6 +285,18 @@ def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     assert workspace.queue.current == workspace.queue.view.lines[0].key  # who was looked at took no part
     assert "0 flagged at a rate of 0.10" in fused.status.text.text()
 
+    workspace.queue.filter_changed.emit("", "all")
+    idle(fused, qtbot)
+    excluded = [line for line in workspace.queue.view.lines[:] if line.detail.startswith("excluded: ")]
+    assert [line.title for line in excluded] == [f"ann {n:02}" for n in range(BIASED)]
+    workspace.choose(3)
+    idle(fused, qtbot)
+    assert "do not count in this run" in workspace.evidence._sentence.text()
+    assert not excluded[3].detail.startswith("excluded: 0 left")
+    press(fused, qtbot, Qt.Key.Key_X, Qt.KeyboardModifier.ShiftModifier, on=workspace.queue.view)
+    idle(fused, qtbot)
+    assert "ann 03" not in fused.document.contents.review.excluded
+
 
 def test_comparisons_are_listed_and_shown_and_the_queue_is_narrowed(fused, qtbot):
     workspace = fused.workspace
