@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QSize, Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch
@@ -23,8 +23,8 @@ from raterscope.app.study import Study
 from raterscope.app.study.masks import refuse_join
 from raterscope.text import counted
 from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog, ReasonDialog
-from raterscope.widgets.panels.exclusion_panel import Change, ChangeKind, ExclusionPanel
-from raterscope.widgets.theme import set_lengths
+from raterscope.widgets.panels.exclusion_panel import Change, ExclusionPanel
+from raterscope.widgets.theme import pixels
 
 REASONS = ("careless", "misunderstood the task", "copies another annotator", "a test account")
 FLAG_REASONS = ("look at their marks", "ask them about the task", "compare again later")
@@ -34,8 +34,6 @@ NO_EFFECT = "Fusions of {} do not use this mark: programs count there as other a
 FULL = 1.0
 """Choice that restores down-weighted annotators."""
 WIDTH, HEIGHT = 680, 620
-LISTED = 10
-"""Minimum number of visible changes, if there are as many."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +279,7 @@ class AnnotatorDecisions(QObject):
             weights=WEIGHTS if self._document.review.weighed.keys().isdisjoint(names) else (FULL, *WEIGHTS),
             weight=weight,
         )  # fmt: skip
-        set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
+        dialog.resize(QSize(pixels(WIDTH), pixels(HEIGHT)).boundedTo(self._window.window().size()))
         self._excluding.open(dialog, self._all(names))
 
     def _show(self, panel: ExclusionPanel) -> None:
@@ -302,10 +300,7 @@ class AnnotatorDecisions(QObject):
     ) -> None:
         self._effects[weight] = consequences
         if consequences:
-            preview = Preview(consequences)
-            panel.show_preview(preview)
-            rows = min(len(preview.changes()), LISTED)
-            set_lengths(panel.changes, minimumHeight=rows * ChangeKind.height)
+            panel.show_preview(Preview(consequences))
         else:
             panel.show_unknown(NOT_FUSED)
 

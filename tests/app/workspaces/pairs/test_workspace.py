@@ -273,6 +273,13 @@ def test_excluding_the_flagged_is_one_decision_and_the_next_fusion_lists_them(fu
 
 def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     workspace = fused.workspace
+    fused.resize(948, 498)  # the preview fits a screen of 960 x 540
+    key(fused, qtbot, Qt.Key.Key_X)
+    exclusions = workspace.bias_review.exclusions
+    qtbot.waitUntil(lambda: exclusions.dialog.panel.state == "shown", timeout=LONG)
+    assert exclusions.dialog.height() <= 498
+    exclusions.dialog.panel.cancelled.emit()
+    idle(fused, qtbot)
     workspace.choose(3)
     idle(fused, qtbot)
     judge(fused, qtbot, Qt.Key.Key_F, "always chooses one side")
