@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.fusion import MaskPlan
@@ -30,6 +29,7 @@ from raterscope.app.formats.records import ClickTable, LabelFile, RaterMask
 from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.imports import clicks_by_image, unify_images
+from raterscope.app.kinds.clicks.runs import click_notices
 from raterscope.app.kinds.labels.command import judge_answers, notices_of
 from raterscope.app.kinds.labels.imports import LabelInterpretation, group_by_question, join_question
 from raterscope.app.kinds.labels.runs import Answer as LabelAnswer
@@ -121,9 +121,10 @@ def fuse_clicks(
             raise InputError("the table has no clicks")
         outcomes = fuse_images(clicks, plan, jobs=jobs)
     _refuse_failure(outcomes)
-    fusions = [outcome.fusion for outcome in outcomes.values() if outcome.fusion is not None]
     order = [clicks_read.images[image] for image in clicks_read.image.tolist()]
-    return ClickResult((*clicks_read.notices, *run_notices(fusions)), clicks, plan, outcomes, order)
+    return ClickResult(
+        (*clicks_read.notices, *click_notices(clicks, outcomes.values())), clicks, plan, outcomes, order
+    )
 
 
 def fuse_masks(

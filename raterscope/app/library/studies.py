@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.exports import Request, write_export
 from raterscope.app.formats.labels.columns import clean_name
+from raterscope.app.kinds.clicks.runs import click_notices
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS, exports, find_export
 from raterscope.app.library.fusion import label_result, mask_result, pair_result
@@ -210,7 +210,7 @@ class OpenStudy:
             if kind == "labels":
                 return label_result(answer, texts)
         if kind == "clicks":
-            notices = tuple(run_notices(list(answer.fusions.values())))
+            notices = tuple(click_notices(answer.inputs.given, answer.outcomes.values()))
             return ClickResult(notices, answer.inputs.given, answer.plan, answer.outcomes)
         return mask_result(answer, {}) if kind == "masks" else pair_result(answer)
 

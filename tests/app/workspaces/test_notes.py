@@ -85,6 +85,42 @@ def cut_off_clicks(path):
         clicks.keep(clicks.fuse_inputs(inputs, plan), study)
 
 
+def copied_clicks(path):
+    rng = np.random.default_rng(5)
+    structures = rng.uniform(20, 380, (25, 2))
+    rows = ["annotator,image,width,height,x,y"]
+    for annotator in range(6):
+        clicked = structures + rng.normal(0, 3, structures.shape)
+        names = ["first", "second"] if annotator == 0 else [f"volunteer {annotator}"]
+        rows += [f"{name},one.png,400,400,{x:.2f},{y:.2f}" for name in names for x, y in clicked]
+    path.with_suffix(".csv").write_text("\n".join(rows) + "\n")
+    with Study.create(path) as study:
+        store(read_files([path.with_suffix(".csv")]), study)
+        inputs = clicks.gather([entry.id for entry in study.images()], study)
+        clicks.keep(clicks.fuse_inputs(inputs, FusionPlan()), study)
+
+
+def test_annotators_who_copy_clicks_are_named_in_window_and_report_but_not_in_blind_mode(
+    window, qtbot, tmp_path
+):
+    path = tmp_path / "copied.rscope"
+    copied_clicks(path)
+    open_study(window, qtbot, path)
+    named = "first, second (0 px apart"
+    assert named in window.workspace.notes.notes()["Copied clicks"]
+    window.workspace.core.toggle_blind()
+    assert "Copied clicks" not in window.workspace.notes.notes()
+    window.workspace.core.toggle_blind()
+    assert named in window.workspace.notes.notes()["Copied clicks"]
+    window.document.close()
+    idle(window, qtbot)
+    with Study.open(path) as study:
+        page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
+        assert named in page.replace("\N{NO-BREAK SPACE}", " ")
+        log = study.runs.get(1).log
+    assert clicks.copies_in_words([{"annotators": 3}, *log["copies"]]) == ""  # a damaged study
+
+
 @pytest.mark.parametrize(
     ("make", "limit"), [(cut_off_labels, "“Iterations”"), (cut_off_clicks, "“Detection iterations”")]
 )

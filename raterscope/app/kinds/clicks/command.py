@@ -17,7 +17,6 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSet
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import formats
@@ -54,7 +53,13 @@ from raterscope.app.kinds.clicks.imports import (
     scores_by_image,
     unify_images,
 )
-from raterscope.app.kinds.clicks.runs import Answer, others_in_words, run_record, scores_record
+from raterscope.app.kinds.clicks.runs import (
+    Answer,
+    click_notices,
+    others_in_words,
+    run_record,
+    scores_record,
+)
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.study import Study, digest_of
@@ -118,7 +123,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
             curves = measure_images(crowds, true_positions, radius, plan, sized, part(watch, fused, 1.0))
     evaluations = evaluate_outcomes(outcomes, true_positions, radius) if truth is not None else None
     record = run_record(
-        plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
+        plan, clicks, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
         digest=digest_of(clicks),
         inputs=files_and_digests(options.clicks), weights=weights,
         controls={
@@ -158,7 +163,7 @@ def summarise(answer: Answer, study: Study, _options: argparse.Namespace, _watch
     inputs = answer.inputs
     used = len(inputs.items) + len(inputs.others.images)
     notices = [
-        *run_notices(list(answer.fusions.values())),
+        *click_notices(inputs.given, answer.outcomes.values(), inputs.others),
         *read_notices({name for image in inputs.given.values() for name in image.annotators}),
         isolation_notice(answer.plan, used, len(study.items()["clicks"])) or "",
         others_in_words(inputs.others.as_log()),

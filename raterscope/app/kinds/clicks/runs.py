@@ -7,22 +7,24 @@ fused again.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
+from raterscope.algorithms.clicks.copying import Copies, find_copies
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan, learns_across_images
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
+from raterscope.app.errors import plain
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.outcome import Outcome, curve_record, finite_or_none, record_of
 from raterscope.app.workers import Workers
-from raterscope.text import counted
+from raterscope.text import counted, listed
 
 if TYPE_CHECKING:  # processes that fuse load no study
     from raterscope.app.review import ReviewState, View, Weighed
@@ -90,6 +92,46 @@ def others_in_words(log: Mapping[str, Any]) -> str:
         f"Results of {of} on {counted(images, 'other image')} were used to estimate the annotators' rates. "
         "Fuse all images again if those runs are outdated."
     )
+
+
+def copies_of(
+    clicks: Mapping[str, Clicks], outcomes: Iterable[Outcome[Fusion]], others: OtherImages | None = None
+) -> list[Copies]:
+    """Find annotators whose clicks are copies, on the images of a run and on others that informed it."""
+    images = [(clicks[own.item], own.fusion) for own in outcomes if own.fusion is not None]
+    images += [] if others is None else others.images
+    return find_copies([own for own, _ in images], [fusion for _, fusion in images])
+
+
+def copies_in_words(copies: Iterable[Mapping[str, Any]]) -> str:
+    """Name annotators whose clicks are copies; empty without any.
+
+    `copies`: `Copies` as dictionaries, as in the log of a `RunEntry`.
+    """
+    try:
+        groups = [
+            f"{listed([plain(str(name), 40) for name in group['annotators']], 6)} "
+            f"({group['distance']:.2g} px apart; independent clicks would be {group['expected']:.2g} px)"
+            for group in copies
+        ]
+    except (KeyError, TypeError, ValueError):  # the log of a damaged study
+        return ""
+    return (
+        f"Clicks of these annotators coincide: {'; '.join(groups)}. They are copies, or suggestions of one "
+        "program, but count as independent. Exclude all but one of each group."
+        if groups
+        else ""
+    )
+
+
+def click_notices(
+    clicks: Mapping[str, Clicks], outcomes: Iterable[Outcome[Fusion]], others: OtherImages | None = None
+) -> list[str]:
+    """Return all notices on the results of a run: `run_notices` and `copies_in_words`."""
+    outcomes = list(outcomes)
+    copies = copies_in_words(map(asdict, copies_of(clicks, outcomes, others)))
+    fusions = [own.fusion for own in outcomes if own.fusion is not None]
+    return run_notices(fusions) + ([copies] if copies else [])
 
 
 plan_of = partial(outcome.read_plan, FusionPlan.from_dict)
@@ -194,6 +236,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
 
     plan, inputs = answer.plan, answer.inputs
     images, scores = list(map(image_record, answer.outcomes.values())), scores_record(inputs.given, {})
+    copies = copies_of(inputs.given, answer.outcomes.values(), inputs.others)
     return outcome.keep(
         answer,
         study,
@@ -208,6 +251,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
             "images": images,
             **({"viewed": inputs.viewed, "last_view": inputs.last_view} if inputs.last_view else {}),
             **({"scores": scores} if scores["images"] else {}),
+            **({"copies": list(map(asdict, copies))} if copies else {}),
             **inputs.others.as_log(),
         },
     )
@@ -215,6 +259,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
 
 def run_record(
     plan: FusionPlan,
+    clicks: Mapping[str, Clicks],
     outcomes: Iterable[Outcome[Fusion]],
     *,
     started: datetime,
@@ -235,9 +280,8 @@ def run_record(
         seconds=seconds,
     )  # fmt: skip
     outcomes = list(outcomes)
-    fusions = [image_outcome.fusion for image_outcome in outcomes if image_outcome.fusion is not None]
     images = [image_record(image_outcome) | _curve(image_outcome) for image_outcome in outcomes]
-    notices = run_notices(fusions)
+    notices = click_notices(clicks, outcomes)
     named: dict[str, Any] = {"controls": dict(controls)} if controls else {}
     named |= {"scores": dict(scores)} if scores else {}
     return record | {"weights": dict(weights), **named, "notices": notices, "images": images}

@@ -122,8 +122,8 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         true_positions = {name: study.truth(number).positions for name, number in inputs.items.items()}
     evaluations = evaluate_outcomes(answer.outcomes, true_positions, radius)
     record = run_record(
-        answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,
-        inputs=[{"file": STUDY, "simulated": True}], weights=inputs.weights,
+        answer.plan, inputs.given, answer.outcomes.values(), started=answer.started, seconds=answer.seconds,
+        digest=digest, inputs=[{"file": STUDY, "simulated": True}], weights=inputs.weights,
     )  # fmt: skip
     write_results(results, Results(inputs.given, answer.outcomes, answer.plan, record, evaluations))
     words = [f"{study_path}: simulated smears, and clicks by a simulated crowd"]

@@ -25,7 +25,7 @@ from raterscope.app.kinds.clicks.image_tables import (
     measure_images,
     store_quality,
 )
-from raterscope.app.kinds.clicks.runs import others_in_words, plan_of
+from raterscope.app.kinds.clicks.runs import copies_in_words, others_in_words, plan_of
 from raterscope.app.review import Decision, ImageSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry
@@ -44,13 +44,14 @@ SCORED = "Scores contradict votes"
 GROUPED = "Depends on grouping"
 ISOLATED = "Some images only"
 OTHERS = "Other images used"
+COPIES = "Copied clicks"
 
 
 class RunNotices(ClicksPart):
     """Notes on undecidable results of a run, and on the images that were fused with the image on screen.
 
     See `empty_notice`, `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`,
-    `isolation_notice` and `others_in_words`.
+    `isolation_notice`, `others_in_words` and `copies_in_words`.
     """
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
@@ -60,10 +61,11 @@ class RunNotices(ClicksPart):
         review_queue.all_read.connect(self._update)
         core.document.replaced.connect(self._forget)
         core.session.scene_changed.connect(self._on_scene)
+        core.session.blind_changed.connect(self._show_copies)
         core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
-        for tag in (ISOLATED, OTHERS):
+        for tag in (ISOLATED, OTHERS, COPIES):
             self._notes.set_note(tag, "")
 
     def _on_scene(self, scene: Scene) -> None:
@@ -79,6 +81,13 @@ class RunNotices(ClicksPart):
                 text = isolation_notice(plan, fused, len(contents.of("clicks")))
         self._notes.set_note(ISOLATED, text or "")
         self._notes.set_note(OTHERS, "" if run is None else others_in_words(run.log))
+        self._show_copies()
+
+    def _show_copies(self) -> None:
+        """Name annotators whose clicks are copies, except in blind mode."""
+        session = self._core.session
+        run = session.scene.run if session.shown and not session.blind else None
+        self._notes.set_note(COPIES, "" if run is None else copies_in_words(run.log.get("copies", ())))
 
     def _forget(self) -> None:
         self._task.cancel()

@@ -26,7 +26,12 @@ from raterscope.app.kinds.clicks.report.tables import (
     stored_crowd_size_section,
     truth_blocks,
 )
-from raterscope.app.kinds.clicks.runs import explain_not_converged, others_in_words, reduced_weights
+from raterscope.app.kinds.clicks.runs import (
+    copies_in_words,
+    explain_not_converged,
+    others_in_words,
+    reduced_weights,
+)
 from raterscope.app.kinds.clicks.variability import variability_section
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.page.contents import (
@@ -166,7 +171,8 @@ def _convergence_notices(images: Sequence[CountedImage]) -> Notices | None:
         sentences.append(f"{names[0]}{more_text}: {text}")
     sentences += run_notices([image.fusion for image in images])
     logs = {image.run.id: image.run.log for image in images}
-    sentences += [text for text in map(others_in_words, logs.values()) if text]
+    for log in logs.values():
+        sentences += [text for text in (copies_in_words(log.get("copies", ())), others_in_words(log)) if text]
     return Notices(sentences) if sentences else None
 
 
