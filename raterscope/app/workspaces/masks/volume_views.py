@@ -343,7 +343,10 @@ class SliceView(MasksPart):
         scene, rater, panel = self._session.scene, self._raters.current, self._screen.local_weight
         structure, at, measure = self._session.part, self._volume.crosshair[0], panel.measure
         fusion, covered = scene.fusion(structure), self._session.covered
-        panel.set_nothing(view.HIDDEN if covered else view.nothing_local(fusion, measure))
+        nothing = view.nothing_local(fusion, measure)
+        if rater in scene.excluded.get(structure, {}):
+            nothing = f"{rater} is excluded from this run. Press X to restore."
+        panel.set_nothing(view.HIDDEN if covered else nothing)
         if fusion is None or rater is None or covered:
             panel.show_local(f"Local {measure}", None)
             return

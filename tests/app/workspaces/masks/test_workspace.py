@@ -262,6 +262,7 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
     assert not outlines["ann"].dashed
     workspace.raters.choose("dan")
     assert workspace.table.current == "dan"
+    assert workspace.local_weight._nothing.text() == "dan is excluded from this run. Press X to restore."
 
 
 def test_readers_are_shown_alone_by_digits_and_hidden_in_the_table(fused_masks, qtbot):
