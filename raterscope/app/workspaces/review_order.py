@@ -260,7 +260,10 @@ class RemainingQuestions(QObject):
     def nothing_left(self) -> str:
         """Return the message that no undecided item is left, or why."""
         units = self.units()
-        if any(part.remaining for _, part in units):
+        remaining = sum(part.remaining for _, part in units)
+        if remaining > 1:
+            return f"No other item of the list is undecided. Clear the filter to see all {remaining:,}."
+        if remaining:
             return "No other item of this study is undecided."
         if self._document.contents is None or len(units) < len(self.names):
             return "No fused item is undecided. Press Fuse (F5) to fuse the rest."

@@ -337,6 +337,11 @@ def test_comparisons_are_listed_and_shown_and_the_queue_is_narrowed(fused, qtbot
     assert len(workspace.queue.view.lines) == BIASED
     workspace.queue.filter_changed.emit("ann 3", "all")
     assert {line.title for line in workspace.queue.view.lines[:]} == {f"ann 3{n}" for n in range(10)}
+    workspace.queue.filter_changed.emit("ann 03", "all")
+    workspace.choose(3)
+    key(fused, qtbot, Qt.Key.Key_Tab)
+    idle(fused, qtbot)
+    assert "Clear the filter to see all 4" in fused.status.message
     workspace.ranking.pair_chosen.emit(0, 1)
     assert workspace.left_tabs.currentWidget() is workspace.comparisons
 
