@@ -185,6 +185,13 @@ stable."""
 TIE = 1e-5
 """Maximum distance of a mean of q(T) from 0, in mm, that counts as a tie due to rounding errors."""
 
+GROSS = 2.0
+"""Minimum distance of an outlier from the median of the biases, in sides of a voxel."""
+
+OUTLIER = 7.5
+"""Minimum distance of an outlier from the median of the biases, in median distances (5 standard deviations).
+"""
+
 MAX_TAU = float(np.finfo(np.float16).max)
 """Maximum of a stored scale."""
 
@@ -239,7 +246,7 @@ class RobustSettings(Settings):
             "distances are clipped",
         ]
         if self.floor:
-            departures.append("variances have a floor and biases are recentred")
+            departures.append("variances have a floor and biases are recentred, outliers left out")
         if self.spatial_prior and (self.spatial_spacing is None or self.spatial_radius is None):
             departures.append("the size of the bumps of the spatial prior follows from the marked structure")
         if not self.spatial_prior:
@@ -464,12 +471,36 @@ def _fuse(
         return _result(name, masks, fitted, slope, check)
 
     fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
+    if settings.floor and fitted.prior is None:
+        _leave_out_outliers(fitted, slope * GROSS * side_length(masks.spacing, masks.shape))
     # Where raters cancel out, as two raters with clipped distances do, only rounding errors chose the side.
     fitted.t[np.abs(fitted.t) <= slope * TIE] = 0.0
     if measured is not None:
         measured.away = None
         measured.finish()
     return result()
+
+
+def _outliers(bias: FloatArray, least: float) -> NDArray[np.bool_]:
+    """Return which biases are outliers, (P,); `least` is their minimum distance from the median."""
+    away = np.abs(bias - np.median(bias))
+    return np.asarray(away > max(least, OUTLIER * float(np.median(away))))
+
+
+def _leave_out_outliers(fitted: Fit, least: float) -> None:
+    """Shift the consensus and all biases so that the mean of the biases without outliers is 0.
+
+    The shift changes no residual. An inverted mask, or one of the whole volume, otherwise moves the contour
+    by its share of a bias of several millimetres.
+    """
+    bias, state = fitted.rater[0], fitted.columns.state
+    outliers = _outliers(bias, least)
+    if outliers.any():
+        shift = bias[~outliers].mean()
+        bias -= shift
+        fitted.t += shift
+        fitted.t[state > 0] = np.maximum(fitted.t[state > 0], 0)
+        fitted.t[state < 0] = np.minimum(fitted.t[state < 0], 0)
 
 
 def bump_sizes(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
@@ -519,6 +550,13 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, check: Check) ->
     notices: tuple[str, ...] = ()
     if len(masks.annotators) == 2 and fitted.prior is None:
         notices = ("With two raters only the sum of the variances is certain, not which rater errs.",)
+    outliers = bias[_outliers(bias, slope * GROSS * side_length(masks.spacing, masks.shape))] / slope
+    if len(outliers) and fitted.recentre and fitted.prior is None:
+        far = ", ".join(f"{value:+.2g}" for value in np.sort(outliers))
+        notices += (
+            f"{counted(len(outliers), 'rater')} with outlines far from the others' (by {far} mm or more) "
+            "changed the consensus little. Check for inverted masks and other structures.",
+        )
     if tied := int(columns.weight[(fitted.t == 0) & (columns.state == 0)].sum()):
         notices += (f"{counted(tied, 'tied voxel')} assigned to the background.",)
     return MaskFusion(
