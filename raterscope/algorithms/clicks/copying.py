@@ -27,7 +27,7 @@ MIN_COMMON = 8
 SUSPECT = 0.25
 """Maximum squared distance of suspects' clicks, relative to the sum of their squared errors."""
 
-CLOSE = 0.1
+CLOSE = 0.25
 """Maximum squared distance of copies, relative to that of independent clicks."""
 
 ENOUGH = 300_000
