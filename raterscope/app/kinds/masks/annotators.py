@@ -26,7 +26,7 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion, overlap
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.metrics import in_common_frame
+from raterscope.algorithms.masks.metrics import Comparison, in_common_frame
 from raterscope.algorithms.masks.mixture import mixture
 from raterscope.algorithms.masks.programs import ProgramWeights
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
@@ -511,7 +511,8 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
     """Name the columns of annotators.csv; lengths are in mm, or in pixels without a voxel size.
 
     The bias is that of window and report: the mean distance of the rater's outline outside the consensus's
-    (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity, estimated
+    (`Report.offset`), above 0 for a rater who marks more. Sensitivity and specificity are by the consensus,
+    too; those of the model are STAPLE's estimates. The model's bias is another quantity, estimated
     over all voxels, most of them where all raters agree. So are the square root of Sigma, the standard
     deviation, the degrees of freedom and the scale tau (`MaskFusion`). Programs follow the raters: their
     `program` is 1, and `counts_as` is the number of raters that they count as near the outline.
@@ -520,7 +521,7 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
     return (
         "annotator", f"bias_{unit}", f"spread_{unit}", f"model_bias_{unit}", f"model_sigma_{unit}",
         f"model_sd_{unit}", "dof", "tau", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
-        "program", "counts_as",
+        "model_sensitivity", "model_specificity", "program", "counts_as",
     )  # fmt: skip
 
 
@@ -533,14 +534,19 @@ def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
         model = (report.offset[p], report.spread[p], fusion.bias[0, p], sigma[p],
                  np.sqrt(fusion.variance[0, p]), fusion.dof[0, p], tau[p])  # fmt: skip
         compared = report.compared[p]
-        figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
         shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
-        yield (name, *map(format_number, (*model, *figures, *shares)), 0, "")
+        yield (name, *map(format_number, (*model, *_compared(compared), *shares)), 0, "")
     if report.programs is not None:
         rows = zip(report.programs.names, report.programs.near, report.programs_compared, strict=True)
         for name, near, compared in rows:
-            figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
-            yield (name, *[""] * 7, *map(format_number, figures), "", "", 1, format_number(near))
+            yield (name, *[""] * 7, *map(format_number, _compared(compared)), "", "", 1, format_number(near))
+
+
+def _compared(comparison: Comparison) -> tuple[float, ...]:
+    return (
+        comparison.dice, comparison.hausdorff, comparison.hausdorff_95,
+        comparison.sensitivity, comparison.specificity,
+    )  # fmt: skip
 
 
 def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:

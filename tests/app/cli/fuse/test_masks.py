@@ -159,11 +159,16 @@ def test_majority_of_three_is_what_two_of_them_marked(fuse, tmp_path):
     assert float(rows[0]["bias_mm"]) == pytest.approx(float(rows[2]["bias_mm"]), abs=0.1)
 
 
-def test_staple_shows_sensitivity_and_specificity(fuse, tmp_path):
+def test_sensitivity_and_specificity_are_by_the_consensus_and_those_of_staple_have_their_own_columns(
+    fuse, tmp_path
+):
     out, _ = fuse(*four_raters(tmp_path), "--algorithm", "staple")
     raters = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
-    assert float(raters["dora"]["specificity"]) < float(raters["anna"]["specificity"])
-    assert float(raters["anna"]["sensitivity"]) < float(raters["dora"]["sensitivity"])
+    assert float(raters["dora"]["model_specificity"]) < float(raters["anna"]["model_specificity"])
+    assert float(raters["anna"]["model_sensitivity"]) < float(raters["dora"]["model_sensitivity"])
+    consensus = read(out / "consensus_mask.nii.gz")[0] > 0
+    dora = read(tmp_path / "dora.nii.gz")[0] > 0
+    assert float(raters["dora"]["sensitivity"]) == pytest.approx(dora[consensus].mean(), abs=1e-6)
 
 
 def test_pairs_of_raters_agree_as_their_voxels_do(fuse, tmp_path):

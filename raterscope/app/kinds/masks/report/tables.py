@@ -111,8 +111,8 @@ def model_table(figures: StructureFigures, units: Units, numbers: Mapping[str, i
         "τ": [_finely(value) for value in (undefined if report.tau is None else report.tau)],
     }
     if any(len(trace.objective) for trace in fusion.traces):  # majority voting has no iterations
-        columns["Sensitivity"] = [share(value) for value in fusion.sensitivity[0]]
-        columns["Specificity"] = [share(value) for value in fusion.specificity[0]]
+        columns["Model sensitivity"] = [share(value) for value in fusion.sensitivity[0]]
+        columns["Model specificity"] = [share(value) for value in fusion.specificity[0]]
     columns = {name: cells for name, cells in columns.items() if any(cell != NONE for cell in cells)}
     if not columns:
         return None
