@@ -32,6 +32,9 @@ affect the result, and a chain of good annotators is not a ring.
 _ALIKE = 0.9
 """Minimum chance-corrected agreement of a ring that may outvote the others."""
 
+_SAME, _FEWEST = 0.98, 3
+"""Minimum agreement of a smaller ring that may outvote the others, and minimum number of its members."""
+
 _MIN_AGREEMENT = 0.05
 """Minimum chance-corrected agreement outside a ring. If the others guess, good annotators look like a ring.
 """
@@ -99,10 +102,12 @@ def find_suspects(
         outside = (cluster[pairs] < 0).all(axis=1)
         judged = kappa[outside] @ common[outside] >= _MIN_AGREEMENT * common[outside].sum()
         return np.where(judged, cluster, -1), False
-    alike = _linked_sets(pairs, kappa >= _ALIKE, annotators)
-    for number in np.unique(alike[alike >= 0]).tolist():
-        if _outvoting(np.flatnonzero(alike == number), pairs, labels, first):
-            cluster[alike == number] = number
+    for least, fewest in ((_ALIKE, _MIN_RING), (_SAME, _FEWEST)):
+        alike = _linked_sets(pairs, kappa >= least, annotators, fewest)
+        for number in np.unique(alike[alike >= 0]).tolist():
+            members = np.flatnonzero(alike == number)
+            if (cluster[members] < 0).all() and _outvoting(members, pairs, labels, first):
+                cluster[members] = cluster.max() + 1
     return cluster, bool((cluster >= 0).any())
 
 
@@ -142,7 +147,9 @@ def skill_excess(
     return kappa, beyond, np.isfinite(expected)
 
 
-def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], annotators: int) -> NDArray[np.int64]:
+def _linked_sets(
+    pairs: NDArray[np.int32], linked: NDArray[np.bool_], annotators: int, fewest: int = _MIN_RING
+) -> NDArray[np.int64]:
     """Return sets in which most pairs of annotators are linked; -1 for annotators in no set."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -156,7 +163,7 @@ def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], annotators
     compared = rings[pairs[:, 0]][rings[pairs[:, 0]] == rings[pairs[:, 1]]]
     many = np.bincount(rings[links[:, 0]], minlength=annotators)
     dense = many >= _DENSE * np.maximum(np.bincount(compared, minlength=annotators), 1)
-    ring = dense & (np.bincount(rings, minlength=annotators) >= _MIN_RING)
+    ring = dense & (np.bincount(rings, minlength=annotators) >= fewest)
     return np.where(ring[rings], rings, -1).astype(np.int64)
 
 

@@ -162,6 +162,28 @@ def test_a_ring_that_outvotes_the_rest_is_named_and_no_annotator_else():
     assert "may also share a mistake instead" in sentence
 
 
+@pytest.mark.parametrize("ring", [3, 5])
+def test_a_small_ring_with_half_of_the_votes_on_each_task_is_named(ring):
+    """Five votes of 30 annotators on each task, and those of a ring that votes on all tasks."""
+    rng = np.random.default_rng(0)
+    answers = sayings(4, tasks=500, people=30 + ring, classes=4)
+    answers[:, 30:] = np.where(rng.random(500) < 0.6, answers[:, 30], rng.integers(0, 4, 500))[:, None]
+    voted = rng.random((500, 30 + ring)).argsort(axis=1) < 0
+    np.put_along_axis(voted, rng.random((500, 30)).argsort(axis=1)[:, :5], True, axis=1)
+    voted[:, 30:] = True
+    labels = crowd(answers, voted, classes=4)
+    assert find_copies(labels, run(labels, LabelPlan())).groups() == (tuple(range(30, 30 + ring)),)
+
+
+@pytest.mark.parametrize("people", [4, 12])
+def test_very_good_annotators_of_an_easy_question_are_no_ring(people):
+    rng = np.random.default_rng(6)
+    answers = sayings(7, tasks=600, people=people, classes=4, accuracy=0.995)
+    answers[:, -2:] = np.where(rng.random((600, 2)) < 0.6, answers[:, -2:], rng.integers(0, 4, (600, 2)))
+    labels = crowd(answers, classes=4)
+    assert find_copies(labels, ibcc(labels)).groups() == ()
+
+
 def test_good_annotators_beside_guessing_ones_are_no_ring():
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 5, 300)
