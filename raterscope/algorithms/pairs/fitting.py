@@ -62,6 +62,8 @@ _NAMED = 5
 _REPEATED = 0.01
 _LEANING = 0.75
 _SURE = 1e-4
+_REVERSED = 0.01
+"""Probability of naming any annotator who guesses as one who contradicts the ranking (Bonferroni)."""
 
 
 def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], least: int) -> list[str]:
@@ -123,6 +125,29 @@ def bias_notices(pairs: Pairs, bias: FloatArray) -> list[str]:
         f"{most:,} of {len(known_bias):,} annotators lean to the {side}, and "
         f"{percent(left / max(left + right, 1))} of all choices are of the left side: the assumption that "
         "few are biased does not hold. Only the strongest biases are flagged."
+    ]
+
+
+def reversed_notices(pairs: Pairs, match: FloatArray) -> list[str]:
+    """Name annotators whose answers contradict the ranking more often than guesses would.
+
+    `match`: (p,) share of each annotator's answers that agree with the ranking.
+    """
+    from scipy.special import bdtr
+
+    left, right, _ = pairs.counts()
+    answers = (left + right).astype(np.float64)
+    known = np.isfinite(match)
+    agreed = np.floor(np.where(known, match, 1.0) * answers)
+    chance = np.where(known, bdtr(agreed, answers.astype(np.int64), 0.5), 1.0)
+    found = np.flatnonzero(chance * len(chance) < _REVERSED)
+    if not len(found):
+        return []
+    share = float(agreed[found].sum() / answers[found].sum())
+    return [
+        f"{_names(pairs.annotators, found)} contradict{'s' if len(found) == 1 else ''} the ranking: "
+        f"{percent(share)} of {int(answers[found].sum()):,} answers agree with it. Check for exchanged items "
+        "or answers, or exclude them. Their answers count in full until then."
     ]
 
 
@@ -272,6 +297,7 @@ def _fit(
     notices = [
         *data_notices(pairs, component, untested, settings.min_comparisons),
         *bias_notices(pairs, bias),
+        *reversed_notices(pairs, matches),
     ]
     if settings.rule == "knockoffs":
         notices += noise_notices(pairs, result.residual, result.freedom, len(tested))

@@ -172,6 +172,29 @@ def test_perfect_data_flag_no_annotator_and_name_the_one_sided():
     assert "and 7 more) chose one side alone." in notices
 
 
+@pytest.mark.parametrize("seed", [7, 8])
+def test_annotators_whose_answers_are_exchanged_are_named_and_those_who_guess_are_not(seed):
+    pairs = scattered(seed, annotators=20, count=1_600, items=12)
+    generator = np.random.default_rng(seed)
+    score = generator.normal(0, 1.5, 12)
+    noise = generator.logistic(size=len(pairs))
+    choice = np.sign(score[pairs.left] - score[pairs.right] + noise)
+    guesses = generator.choice([-1.0, 1.0], len(pairs))
+    choice = np.where(pairs.annotator < 2, -choice, np.where(pairs.annotator < 6, guesses, choice))
+    notices = notices_of(replace(pairs, choice=choice))
+    assert "2 annotators (annotator 0, annotator 1) contradict the ranking: " in notices
+    kept = pairs.annotator >= 2
+    others = Pairs(
+        pairs.annotator[kept],
+        pairs.left[kept],
+        pairs.right[kept],
+        choice[kept],
+        pairs.annotators,
+        pairs.items,
+    )
+    assert "contradict" not in notices_of(others)
+
+
 def test_one_who_always_picks_left_and_no_annotator_else():
     pairs = scattered(6, annotators=1, count=60)
     fusion = fuse(replace(pairs, choice=np.ones(60)), plan())
