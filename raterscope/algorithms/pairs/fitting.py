@@ -295,9 +295,9 @@ def _fit(
     unexplained = inconsistency(pairs, component, before.score)
     watch(0.99, "collecting notices")
     notices = [
+        *reversed_notices(pairs, matches),
         *data_notices(pairs, component, untested, settings.min_comparisons),
         *bias_notices(pairs, bias),
-        *reversed_notices(pairs, matches),
     ]
     if settings.rule == "knockoffs":
         notices += noise_notices(pairs, result.residual, result.freedom, len(tested))

@@ -203,7 +203,7 @@ class PairsWorkspace(PairsScreen):
         self.remaining.select(scene.question.id)
         self._calibrate()
         self._forget_items(scene.pictures)
-        self.core.show_notices(" ".join(scene.fusion.notices) if scene.fusion else "")
+        self._show_notices(scene)
         self._draw()
         self.rate_cut.rank(self.flagged)
         self.choose(self.queue.first if annotator is None else annotator)
@@ -405,6 +405,11 @@ class PairsWorkspace(PairsScreen):
     def _on_blind(self, blind: bool) -> None:
         """Hide names, and the evidence on undecided annotators, or show all."""
         self.session.amend(replace(self.session.scene, blind=blind))
+        self._show_notices(self.session.scene)
+
+    def _show_notices(self, scene: Scene) -> None:
+        """Show the notices of the run, which name annotators, except in blind mode."""
+        self.core.show_notices(" ".join(scene.fusion.notices) if scene.fusion and not scene.blind else "")
 
     def _on_amended(self) -> None:
         annotator = self.queue.current

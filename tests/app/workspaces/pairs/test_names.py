@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
@@ -66,6 +67,21 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_H)
     assert fused.status.message == "Names are shown."
     assert all_words(fused).count("ann 03") >= 5
+
+
+def test_notices_that_name_annotators_are_hidden_too(fused, qtbot):
+    workspace = looked_at(fused, qtbot, 3)
+    scene = workspace.session.scene
+    named = replace(scene.fusion, notices=("Annotator ann 07 contradicts the ranking.",))
+    workspace.session.amend(replace(scene, fusion=named))
+    workspace.on_scene(workspace.session.scene)
+    assert "ann 07 contradicts" in fused.status.message
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert fused.status.message == "Names are hidden."
+    workspace.on_scene(workspace.session.scene)
+    assert "ann 07" not in fused.status.message + workspace.core.notices
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert "ann 07 contradicts" in workspace.core.notices
 
 
 def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
