@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Before numpy is loaded: the arrays are small, and threads would only wait for each other.
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS"):
     os.environ.setdefault(_name, "1")
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # before Qt is loaded
