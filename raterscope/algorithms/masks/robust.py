@@ -185,8 +185,8 @@ stable."""
 TIE = 1e-5
 """Maximum distance of a mean of q(T) from 0, in mm, that counts as a tie due to rounding errors."""
 
-GROSS = 2.0
-"""Minimum distance of an outlier from the median of the biases, in sides of a voxel."""
+GROSS = 0.5
+"""Minimum distance of an outlier from the median of the biases, relative to the clip."""
 
 OUTLIER = 7.5
 """Minimum distance of an outlier from the median of the biases, in median distances (5 standard deviations).
@@ -467,12 +467,14 @@ def _fuse(
         )
         tolerance *= SLACK
 
+    recentred = settings.floor and fitted.prior is None
+    least = GROSS * settings.clip * slope if recentred else math.inf
+
     def result() -> MaskFusion:
-        return _result(name, masks, fitted, slope, check)
+        return _result(name, masks, fitted, slope, least, check)
 
     fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
-    if settings.floor and fitted.prior is None:
-        _leave_out_outliers(fitted, slope * GROSS * side_length(masks.spacing, masks.shape))
+    _leave_out_outliers(fitted, least)
     # Where raters cancel out, as two raters with clipped distances do, only rounding errors chose the side.
     fitted.t[np.abs(fitted.t) <= slope * TIE] = 0.0
     if measured is not None:
@@ -518,7 +520,7 @@ def bump_sizes(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
     return settings.spatial_spacing or radius / 2, radius
 
 
-def _result(name: str, masks: Masks, fitted: Fit, slope: float, check: Check) -> MaskFusion:
+def _result(name: str, masks: Masks, fitted: Fit, slope: float, least: float, check: Check) -> MaskFusion:
     from scipy.special import ndtr
 
     from raterscope.algorithms.masks import _robust_kernels as kernels
@@ -550,8 +552,8 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, check: Check) ->
     notices: tuple[str, ...] = ()
     if len(masks.annotators) == 2 and fitted.prior is None:
         notices = ("With two raters only the sum of the variances is certain, not which rater errs.",)
-    outliers = bias[_outliers(bias, slope * GROSS * side_length(masks.spacing, masks.shape))] / slope
-    if len(outliers) and fitted.recentre and fitted.prior is None:
+    outliers = bias[_outliers(bias, least)] / slope
+    if len(outliers):
         far = ", ".join(f"{value:+.2g}" for value in np.sort(outliers))
         notices += (
             f"{counted(len(outliers), 'rater')} with outlines far from the others' (by {far} mm or more) "

@@ -138,7 +138,7 @@ def reversed_notices(pairs: Pairs, match: FloatArray) -> list[str]:
     left, right, _ = pairs.counts()
     answers = (left + right).astype(np.float64)
     known = np.isfinite(match)
-    agreed = np.floor(np.where(known, match, 1.0) * answers)
+    agreed = np.ceil(np.where(known, match, 1.0) * answers - 1e-6)
     chance = np.where(known, bdtr(agreed, answers.astype(np.int64), 0.5), 1.0)
     found = np.flatnonzero(chance * len(chance) < _REVERSED)
     if not len(found):
