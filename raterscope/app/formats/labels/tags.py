@@ -17,6 +17,7 @@ from raterscope.algorithms.array_operations import distinct_values
 from raterscope.algorithms.progress import no_check, parts_of, run_parts
 from raterscope.app.errors import plain, plain_names
 from raterscope.app.formats.labels.votes import (
+    COMMA,
     JOINT_NOTICE,
     MAX_OUTPUTS,
     SEPARATORS,
@@ -25,6 +26,7 @@ from raterscope.app.formats.labels.votes import (
     too_many_outputs,
 )
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels, group_by_name
+from raterscope.app.formats.tables import number_or_nan
 from raterscope.text import counted, natural
 
 TAGS = "tags"
@@ -123,10 +125,11 @@ def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLab
         if not tag or not of_tag:
             return (truth,)
         return (replace(truth, question=named_questions[0]),) if len(named_questions) == 1 else ()
-    parts = {part for name in truth.classes for part in tags_of(name)}
     for name, tags in of_tag.items():
+        separators = _separators_of(truth, tags)
+        parts = {part for label in truth.classes for part in tags_of(label, separators)}
         if not parts.isdisjoint(tags) and truth.question.casefold() in ("", name.casefold()):
-            understood = _Tags(_separators_of(truth, tags), tuple(tags), by_rows=False)
+            understood = _Tags(separators, tuple(tags), by_rows=False)
             return tuple(_truths_by_tag(truth, understood, name))
     return (truth,)
 
@@ -147,9 +150,13 @@ def votes_of_tags(
     of_tag: dict[str, list[str]] = {}
     for name, tag in filter(None, map(set_of_tag, names)):
         of_tag.setdefault(name, []).append(tag)
-    separators = tuple(mark for mark in SEPARATORS if any(mark in name for name in table.outputs))
-    parts = {part for name in table.outputs for part in tags_of(name, separators)}
     for name, tags in of_tag.items():
+        separators = tuple(
+            mark
+            for mark in SEPARATORS
+            if any(mark in label for label in table.outputs) and not any(mark in tag for tag in tags)
+        )
+        parts = {part for label in table.outputs for part in tags_of(label, separators)}
         if parts <= set(tags) and table.question.casefold() in ("", name.casefold()):
             understood = _Tags(separators, tuple(sorted(parts, key=natural)), by_rows=not separators)
             first, *others = _votes_by_tag(table, understood, name)
@@ -289,7 +296,9 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
         for name, count in zip(names, np.bincount(file.label, minlength=len(names)).tolist(), strict=True):
             uses[name] = uses.get(name, 0) + count
     separators = tuple(
-        separator for separator in SEPARATORS if True in several or _separates(separator, uses)
+        separator
+        for separator in SEPARATORS
+        if (True in several or _separates(separator, uses)) and (separator != COMMA or _commas_separate(uses))
     )
     separators = tuple(separator for separator in separators if any(separator in name for name in uses))
     votes = [file for file in files if isinstance(file, LabelTable)]
@@ -305,11 +314,33 @@ def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | N
 
 
 def _separates(separator: str, uses: Mapping[str, int]) -> bool:
-    """Return whether labels are joined by a separator: in many votes, with parts that occur often."""
-    joint = sum(count for name, count in uses.items() if len(tags_of(name, [separator])) > 1)
-    parts = {part for name in uses for part in tags_of(name, [separator])}
-    given = sum(count * len(tags_of(name, [separator])) for name, count in uses.items())
-    return joint >= max(_MIN_ROWS, _MIN_SHARE * sum(uses.values())) and given >= _MIN_USES * len(parts)
+    """Return whether labels are joined by a separator: in many votes, with parts that occur often.
+
+    Labels that name the same parts in another order need not be many.
+    """
+    parts = {name: tags_of(name, [separator]) for name in uses}
+    joint = sum(uses[name] for name in parts if len(parts[name]) > 1)
+    given = sum(count * len(parts[name]) for name, count in uses.items())
+    different = {part for of_name in parts.values() for part in of_name}
+    are_many = joint >= max(_MIN_ROWS, _MIN_SHARE * sum(uses.values()))
+    return (are_many or _have_orders(parts.values())) and given >= _MIN_USES * len(different)
+
+
+def _commas_separate(uses: Mapping[str, int]) -> bool:
+    """Return whether commas join tags, rather than words of a name ("carcinoma, in situ") or digits.
+
+    The order of the parts then varies, or each is a label too.
+    """
+    parts = [tags_of(name, [COMMA]) for name in uses]
+    different = {part for of_name in parts if len(of_name) > 1 for part in of_name}
+    are_numbers = all(math.isfinite(number_or_nan(part)) for part in different)
+    return not are_numbers and (_have_orders(parts) or different <= uses.keys())
+
+
+def _have_orders(labels: Iterable[Sequence[str]]) -> bool:
+    """Return whether two labels have the same parts in another order."""
+    orders = {*map(tuple, labels)}
+    return len({*map(frozenset, orders)}) < len(orders)
 
 
 def _separators_of(truth: TrueLabels, tags: Iterable[str]) -> tuple[str, ...]:

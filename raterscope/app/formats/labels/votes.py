@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +23,15 @@ from raterscope.app.formats.tables import NO_NAMES, seconds_or_nan
 from raterscope.text import counted, natural
 
 MAX_OUTPUTS = 1000
-SEPARATORS = (JOINT, ";", "|")
+COMMA = ","
+SEPARATORS = (JOINT, ";", "|", COMMA)
 """Separators of the tags of an answer; the first joins the values of a list."""
 
 JOINT_NOTICE = 'Answers chosen together are one label, such as "a + b".'
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
+_TEXT = r'"(?:[^"\\]|\\.)*"|\'[^\'\\]*\''
+_LIST = re.compile(rf"\[\s*((?:{_TEXT})(\s*,\s*(?:{_TEXT}))*)?\s*\]")
+"""A list of texts as JSON and Python write it."""
 _NOTHING = {"na", "n/a", "nan", "null", "none", "<na>"}
 
 
@@ -35,19 +41,24 @@ def order_outputs(
     """Sort answers by value if all are numbers, or by text; return outputs, indices and notices.
 
     Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
-    if all others are numbers; NaN never is one. Otherwise an answer is its text without surrounding blanks.
+    if all others are numbers; NaN never is one. Otherwise an answer is its text without surrounding blanks,
+    in one coding of accents. If all answers are lists of texts, the texts of each are joined.
     Raises `InputError` for more than a thousand different answers that are not sets of tags.
 
     `answers`: the answers as written, possibly repeated. The second result is the index of each answer into
     the outputs, -1 for none.
     """
-    texts = [text.strip() for text in answers]
+    texts = [normalize("NFC", text.strip()) for text in answers]
+    are_lists = all(_LIST.fullmatch(text) for text in texts if text) and any(texts)
+    texts = [join_choices(_parse_list(text)) for text in texts] if are_lists else texts
     words = [text for text in texts if text and text.casefold() not in _NOTHING]
     if words and all(_NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words):
         names, notices = _numbers(words)
     else:
         names = {text: text for text in sorted({text for text in texts if text} - {*NO_NAMES}, key=natural)}
         notices = _case_notices(list(names))
+        if are_lists and any(JOINT in name for name in names):
+            notices = (*notices, JOINT_NOTICE)
     outputs = tuple(dict.fromkeys(names.values()))
     if len(outputs) > MAX_OUTPUTS and not _have_common_tags(outputs):
         raise too_many_outputs(outputs, path, field)
@@ -55,6 +66,14 @@ def order_outputs(
     output = [number[names[text]] if text in names else -1 for text in texts]
     dtype = np.int16 if len(outputs) < 1 << 15 else np.int32
     return outputs, np.array(output, dtype=dtype), notices
+
+
+def _parse_list(text: str) -> list[str]:
+    parts = [part[0] for part in re.finditer(_TEXT, text)]
+    try:
+        return [json.loads(part) if part.startswith('"') else part[1:-1] for part in parts]
+    except ValueError:
+        return [part[1:-1] for part in parts]
 
 
 def _have_common_tags(outputs: Sequence[str]) -> bool:

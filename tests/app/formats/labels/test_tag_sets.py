@@ -1,7 +1,8 @@
 """Sets of tags in files: each tag becomes a question, and every annotator who saw a task votes on it."""
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,6 +152,38 @@ def test_sentences_and_a_few_double_answers_stay_whole(tmp_path: Path) -> None:
     (table,) = read_tags(path)
     assert isinstance(table, LabelTable)
     assert table.outputs == ("cat", "cat;dog")
+
+
+@pytest.mark.parametrize("cell", [json.dumps, repr, ", ".join])
+def test_lists_as_json_python_and_with_commas_are_tags_in_any_order(
+    tmp_path: Path, cell: Callable[[list[str]], str]
+) -> None:
+    path = tmp_path / "topics.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["annotator", "task", "topics"])
+        for (who, task), tags in GIVEN.items():
+            rows.writerow([who, task, cell(tags[:: -1 if task == "t1" else 1])])
+    assert present(read_tags(path)) == GIVEN
+
+
+def test_commas_in_names_and_numbers_separate_no_tags(tmp_path: Path) -> None:
+    for names in (["carcinoma, in situ", "melanoma, in situ", "carcinoma, invasive"], ["1,5", "5,1", "1"]):
+        path = tmp_path / f"{names[2]}.csv"
+        rows = [f"{who};t{task};{names[task % 3]}" for task in range(30) for who in ("ann", "bob")]
+        path.write_text("\n".join(["annotator;task;label", *rows]))
+        (table,) = read_tags(path)
+        assert isinstance(table, LabelTable)
+        assert sorted(table.outputs) == sorted(names)
+
+
+def test_labels_in_two_codings_of_an_accent_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "drinks.csv"
+    coded = ("caf\N{LATIN SMALL LETTER E WITH ACUTE}", "cafe\N{COMBINING ACUTE ACCENT}")
+    path.write_text(f"annotator,task,label\nann,t1,{coded[0]}\nbob,t1,{coded[1]}\n", encoding="utf-8")
+    (table,) = read_labels(path)
+    assert isinstance(table, LabelTable)
+    assert table.outputs == coded[:1]
 
 
 def test_true_tags_are_absent_where_a_task_does_not_name_them(tmp_path: Path) -> None:
