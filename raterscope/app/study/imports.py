@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,6 +45,25 @@ def number_annotators(connection: sqlite3.Connection, names: Iterable[str]) -> d
         "INSERT INTO annotators(id, name) VALUES (?, ?)", [(n, name) for name, n in numbers.items()]
     )
     return known | numbers
+
+
+def describe_spellings(connection: sqlite3.Connection, names: Sequence[str]) -> list[str]:
+    """Return a notice if new annotators have names like others, such as 7 and 007."""
+    known = [name for (name,) in connection.execute("SELECT name FROM annotators ORDER BY id")]
+    new = dict.fromkeys(names).keys() - {*known}
+    spellings: dict[str, list[str]] = {}
+    for name in dict.fromkeys([*known, *names]) if new else ():
+        folded = unicodedata.normalize("NFKC", name).casefold()
+        number = re.fullmatch(r"0*(\d+?)(\.0+)?", folded, re.ASCII)
+        spellings.setdefault(number[1] if number else folded, []).append(name)
+    alike = [group for group in spellings.values() if len(group) > 1 and not new.isdisjoint(group)]
+    if not alike:
+        return []
+    more = f", and {counted(len(alike) - 1, 'more name')}" if len(alike) > 1 else ""
+    return [
+        f"{plain_names(alike[0], 4)}{more}: spellings of one name count as different annotators; join them "
+        "in the window (workspace Annotators, J) if they are one."
+    ]
 
 
 def assign_images(
@@ -124,9 +144,9 @@ def write_marks(
     """
     kind, annotator_ids = kind_of(table), np.empty(0, dtype=np.int64)
     if isinstance(table, ClickTable):
+        notices = [*notices, *describe_spellings(connection, table.annotators)]
         known = number_annotators(connection, table.annotators)
         annotator_ids = np.array([known[name] for name in table.annotators], dtype=np.int64)
-        notices = [*notices, *_describe_spellings(table.annotators, known)]
     file, all_notices = plain(table.path.name, 200), (*table.notices, *notices)
     number = number_import(connection, kind, file, all_notices)
     target = np.array([-1 if entry is None else entry.id for entry in entries] or [-1], dtype=np.int64)
@@ -171,22 +191,6 @@ def write_marks(
         duplicates=duplicates, outside=outside, exchanged=exchanged,
         left_out=len(rows_of.get(-1, ())), notices=all_notices,
     )  # fmt: skip
-
-
-def _describe_spellings(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return a notice if annotators have similar names; `known`: all annotators of the study."""
-    spellings: dict[str, list[str]] = {}
-    for name in known:
-        spellings.setdefault(unicodedata.normalize("NFKC", name).casefold(), []).append(name)
-    own = set(names)
-    alike = [group for group in spellings.values() if len(group) > 1 and not own.isdisjoint(group)]
-    if not alike:
-        return []
-    more = f", and {counted(len(alike) - 1, 'more name')}" if len(alike) > 1 else ""
-    return [
-        f"{plain_names(alike[0], 4)}{more}: spellings of one name count as different annotators; join them "
-        "in the window (workspace Annotators, J) if they are one."
-    ]
 
 
 def _rows_by_image(image: IntArray) -> Mapping[int, IntArray]:

@@ -20,7 +20,7 @@ from raterscope.app.formats.records import LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import number_or_nan
 from raterscope.app.review import ReviewState, current_names
 from raterscope.app.study.arrays import write_object
-from raterscope.app.study.imports import number_annotators, number_import
+from raterscope.app.study.imports import describe_spellings, number_annotators, number_import
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme
 from raterscope.app.study.references import ImageNames, read_image_entries
 from raterscope.app.study.study import Study
@@ -47,6 +47,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     repeated = 0 if before is None else _count_repeated(study, before.id, table)
     study.forget_annotators()
     with study.change() as connection:
+        spellings = describe_spellings(connection, table.annotators)
         known = number_annotators(connection, table.annotators)
         annotator_ids = np.array([known[name] for name in table.annotators], dtype=np.int32)
         scheme = widened(before.scheme if before else None, table.outputs)
@@ -68,7 +69,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     )
     text += (f" ({'; '.join(remarks)})" if remarks else "") + "."
     text += " They count again; the setting Repeated votes of the fusion changes that." if repeated else ""
-    return " ".join([text, *table.notices])
+    return " ".join([text, *table.notices, *spellings])
 
 
 def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> str:

@@ -20,7 +20,7 @@ from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import StudyError, plain
 from raterscope.app.review import Region, current_names, described_structures, known_voxels
 from raterscope.app.study.arrays import read_object, write_object
-from raterscope.app.study.imports import number_annotators, number_import
+from raterscope.app.study.imports import describe_spellings, number_annotators, number_import
 from raterscope.app.study.kinds import mismatch_of_mask
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry
 from raterscope.app.study.references import ImageNames, add_grid, read_image_entries
@@ -131,9 +131,9 @@ def add_masks(
             for entry in read_image_entries(connection, study.path, image)
         }
         number = number_import(connection, "masks", file, notices)
-        annotator_ids = number_annotators(
-            connection, [mask.annotator for mask in masks if mask.annotator is not None]
-        )
+        raters = [mask.annotator for mask in masks if mask.annotator is not None]
+        notices = [*notices, *describe_spellings(connection, raters)]
+        annotator_ids = number_annotators(connection, raters)
         replaced = 0
         for step, mask in enumerate(masks):
             watch(step / len(masks), f"storing mask {step + 1:,} of {len(masks):,}")

@@ -15,7 +15,7 @@ from raterscope.app.formats.pairs.table import RankingTable
 from raterscope.app.formats.records import PairTable
 from raterscope.app.review import current_names
 from raterscope.app.study.arrays import write_object
-from raterscope.app.study.imports import number_annotators, number_import
+from raterscope.app.study.imports import describe_spellings, number_annotators, number_import
 from raterscope.app.study.labels import add_contents, link_pictures
 from raterscope.app.study.records import RunEntry
 from raterscope.app.study.study import Study
@@ -37,6 +37,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent, *, named_by
     repeated = 0 if number is None else _count_repeated(study, number, table)
     study.forget_annotators()
     with study.change() as connection:
+        spellings = describe_spellings(connection, table.annotators)
         known = number_annotators(connection, table.annotators)
         annotator_ids = np.array([known[name] for name in table.annotators], dtype=np.int32)
         if number is None:
@@ -62,7 +63,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent, *, named_by
         if repeated
         else ""
     )
-    return " ".join([f"{text}{remark}.", *table.notices])
+    return " ".join([f"{text}{remark}.", *table.notices, *spellings])
 
 
 def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:

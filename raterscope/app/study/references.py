@@ -19,6 +19,7 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled, Watch, silent, steps_of
@@ -211,7 +212,7 @@ class ImageNames:
 
 def _folders(name: str) -> list[str]:
     """Return the folders in a name or path, the last first, case-folded."""
-    return name.replace("\\", "/").rstrip("/").casefold().split("/")[-2::-1]
+    return normalize("NFC", name).replace("\\", "/").rstrip("/").casefold().split("/")[-2::-1]
 
 
 def _count_shared(names: Sequence[str], others: Sequence[str]) -> int:
@@ -264,8 +265,8 @@ def size_of(path: Path) -> int | None:
 
 
 def _base(name: str) -> str:
-    """Return a name without folders, case-folded."""
-    return (name.replace("\\", "/").rstrip("/").rpartition("/")[2] or name).casefold()
+    """Return a name without folders, case-folded, in one coding of accents (macOS has another)."""
+    return normalize("NFC", name.replace("\\", "/").rstrip("/").rpartition("/")[2] or name).casefold()
 
 
 def _stem(name: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from raterscope.algorithms.progress import Cancelled
+from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats import read
 from raterscope.app.formats.image_heads import read_image
@@ -61,10 +62,32 @@ def test_annotators_whose_names_look_alike_are_noticed_once_they_are_together(
     study.add_images([read_image(a_picture(tmp_path / "a.png"))])
     first = a_click_table(tmp_path / "clicks.csv", [("Ann", 1, 1), ("Zoë", 2, 2), ("bob", 3, 3)])
     assert "spellings" not in study.add_clicks(first).in_words()
-    second = a_click_table(tmp_path / "more.csv", [("ann", 1, 1), ("Zoe\u0308", 2, 2)])
+    second = a_click_table(tmp_path / "more.csv", [("ann", 1, 1), ("Zoe\u0308", 2, 2), ("bob", 3, 4)])
     words = study.add_clicks(second).in_words()
     assert "Ann, ann, and 1 more name: spellings of one name count as different annotators" in words
     assert len(study.annotators()) == 5
+
+
+@pytest.mark.parametrize(("header", "cells"), [("task,label", "t1,cat"), ("left,right,choice", "u,v,left")])
+def test_annotators_of_votes_whose_names_look_alike_are_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], header: str, cells: str
+) -> None:
+    path = tmp_path / "votes.csv"
+    names = ["007", "7", "12.0", "12", "v1.0", "v1"]
+    path.write_text("\n".join([f"annotator,{header}", *(f"{name},{cells}" for name in names)]))
+    assert main(["import", str(tmp_path / "s.rscope"), str(path)]) == 0
+    assert "007, 7, and 1 more name: spellings of one name" in capsys.readouterr().out
+
+
+def test_an_image_is_found_in_either_coding_of_accents(study: Study, tmp_path: Path) -> None:
+    study.add_images([read_image(a_picture(tmp_path / "re\N{COMBINING ACUTE ACCENT}a.png"))])
+    path = tmp_path / "clicks.csv"
+    path.write_text(
+        "annotator,image,x,y\nann,r\N{LATIN SMALL LETTER E WITH ACUTE}a.png,1,2\n", encoding="utf-8"
+    )
+    table = read(path)
+    assert isinstance(table, ClickTable)
+    assert study.add_clicks(table).marks == 1
 
 
 def test_the_work_for_an_image_does_not_grow_with_the_images_of_the_table(tmp_path: Path) -> None:
