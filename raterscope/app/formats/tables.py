@@ -92,6 +92,7 @@ COLUMN_NAMES = {
     "read": "read readno readnumber",
     "status": "assignmentstatus answerstatus",
 }
+_DATES = ("createdat", "date", "datetime", "submittedat")
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 """Fields with the corners of a box."""
 
@@ -491,9 +492,22 @@ def scale_of(column: str) -> float:
     return 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
 
 
-def in_seconds(times: FloatArray) -> FloatArray:
-    """Convert times since 1970 in milliseconds, microseconds or nanoseconds, which their size shows."""
+_SERIAL = (20_000, 80_000)
+"""Days since 1900, from 1954 to 2119, by which spreadsheets store dates."""
+
+_EPOCH = 25_569
+"""1 January 1970 in these days."""
+
+
+def in_seconds(times: FloatArray, column: str) -> FloatArray:
+    """Convert times since 1970 in milliseconds, microseconds or nanoseconds, which their size shows.
+
+    In a column of dates, numbers are converted from the days of a spreadsheet.
+    """
     size = np.abs(times)
+    if _key(column) in _DATES:
+        is_serial = (times > _SERIAL[0]) & (times < _SERIAL[1])
+        times = np.where(is_serial, (times - _EPOCH) * 86_400, times)
     return np.asarray(times / np.select([size > 1e17, size > 1e14, size > 1e11], [1e9, 1e6, 1e3], 1.0))
 
 

@@ -538,3 +538,24 @@ def test_times_since_1970_are_in_seconds_whatever_their_unit(file: Path, factor:
     rows = "".join(f"w{number},a,yes,{time * factor}\n" for number, time in enumerate(times))
     (votes,) = read_labels(written(file, f"annotator,task,label,timestamp\n{rows}"))
     assert votes.time.tolist() == times
+
+
+@pytest.mark.parametrize(("column", "start"), [("date", 1_709_640_000), ("time", 45356.5)])
+def test_days_of_a_spreadsheet_are_dates_in_a_column_of_dates(file: Path, column: str, start: float) -> None:
+    rows = "ann,a,1,2,45356.5\nann,a,3,4,45356.75\n"
+    first, second = read_clicks(written(file, f"annotator,image,x,y,{column}\n{rows}")).time.tolist()
+    assert (first, second - first) == (start, 21_600 if column == "date" else 0.25)
+    rows = "w1,a,yes,45356.5\nw2,a,yes,45356.75\n"
+    (votes,) = read_labels(written(file, f"annotator,task,label,{column}\n{rows}"))
+    assert votes.time.tolist() == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "noticed"),
+    [("tile_x", 100, True), ("X offset", 5, True), ("roi", 5, False), ("tile_x", 0, False)],
+)
+def test_positions_of_tiles_beside_clicks_are_noticed(
+    file: Path, column: str, cell: int, noticed: bool
+) -> None:
+    table = read_clicks(written(file, f"annotator,image,x,y,{column}\nann,a,1,2,{cell}\n"))
+    assert any(f"{column}: not added" in words for words in table.notices) is noticed

@@ -367,7 +367,7 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray, list[tuple[int
     try:
         values = np.array(cells, dtype=np.float64)
         if np.isfinite(values).all():
-            return in_seconds(values * scale), wrong
+            return in_seconds(values * scale, column), wrong
     except ValueError:
         pass
     for row, cell in enumerate(cells):
@@ -376,7 +376,7 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray, list[tuple[int
                 seconds[row] = _moment(cell, scale)
         except (ValueError, OverflowError):
             wrong.append((table.lines[row], cell))
-    return in_seconds(seconds), wrong
+    return in_seconds(seconds, column), wrong
 
 
 def _moment(cell: str, scale: float) -> float:

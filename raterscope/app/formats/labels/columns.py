@@ -317,7 +317,7 @@ class _Times:
             return None
         seconds = np.concatenate(self._parts)
         seconds *= self._scale
-        return in_seconds(seconds)
+        return in_seconds(seconds, self._column)
 
 
 def _is_number(cell: str) -> bool:

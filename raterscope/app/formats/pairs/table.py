@@ -56,7 +56,17 @@ _WORDS = {
     "nodifference nopreference undecided cannottell",
 }
 _NOTHING = {"", "na", "n/a", "null", "none", "<na>", "skip", "skipped", "no answer"}
-_SIGNS = {">": 1.0, "<": -1.0, "=": 0.0, "==": 0.0}
+_SIGNS = {">": 1.0, "<": -1.0, "=": 0.0, "==": 0.0, "[[C]]": 0.0}
+_VERDICT = re.compile(r"\[*(a|b) *(>{1,2}|<{1,2}|=) *(a|b)\]*", re.IGNORECASE)
+"""Verdict of a judge such as [[A>>B]]; the sides differ."""
+
+_STRENGTH = re.compile(
+    r"(.+?)( is| was)?( much| slightly| significantly| somewhat| clearly| strongly| marginally| far| a bit"
+    r"| a little| a lot)?( better| preferred| wins| won)",
+    re.IGNORECASE,
+)
+"""Side with a strength, such as "A is slightly better"."""
+
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 _LARGEST = 1e6
 _MAX_STEPS = 10
@@ -138,7 +148,10 @@ def is_side(text: str) -> bool:
 
 def _side(text: str) -> float:
     """Read a word for a side or a tie: 1, -1 or 0; NaN for any other text."""
-    key = re.sub(r"[^a-z0-9]", "", text.casefold())
+    verdict, strength = _VERDICT.fullmatch(text), _STRENGTH.fullmatch(text)
+    if verdict and verdict[1].casefold() != verdict[3].casefold():
+        return _SIGNS[verdict[2][0]] * _side(verdict[1]) + 0.0
+    key = re.sub(r"[^a-z0-9]", "", (strength[1] if strength else text).casefold())
     return next((value for value, words in _WORDS.items() if key in words.split()), _SIGNS.get(text, np.nan))
 
 
@@ -161,6 +174,11 @@ def _scale(
         return 2 * value - 1, ("The choices 1 and 0 are read as left and right.",)
     if steps[0] < 0 or steps[-1] == 0:
         return value, ()
+    if steps[0] < 0.5 < steps[-1] <= 1:
+        raise ScaleError(
+            f"has numbers from {steps[0]:g} to {steps[-1]:g} and none below 0; expected numbers above 0 for "
+            "left and below 0 for right: subtract 0.5 from probabilities of left"
+        )
     are_integers = bool((steps == np.round(steps)).all())
     if are_integers and len(steps) > 2 and steps[-1] <= _MAX_STEPS:
         raise ScaleError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.tables import (
     CORNERS,
     Faults,
@@ -21,6 +21,7 @@ from raterscope.app.formats.tables import (
     fields_of,
     find_columns,
     is_missing,
+    number_or_nan,
     read_numbers,
     refuse_missing,
     unit_of,
@@ -38,6 +39,10 @@ def unknown_sizes(_image: str) -> None:
 
 _MOSTLY = 0.5
 """Share of positions outside the stated size above which it is the size of a box instead of the image."""
+
+
+_OFFSET = re.compile(r"(tile|patch|crop|roi|offset|origin)(x|y|left|top|row|col)|[xy](offset|origin)")
+"""Name of a column with the position of a tile in its image, without signs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +152,22 @@ def read_positions(
     range_in_words = "in percent" if in_percent else "between 0 and 1"
     text = f"Positions {range_in_words} were multiplied by the image's width and height."
     return Positions(x * width, y * height, empty, extents, (text,))
+
+
+def describe_offsets(table: Table) -> tuple[str, ...]:
+    """Return a notice if a table has positions of tiles, to which its positions may be relative."""
+    names = [
+        name
+        for name in table.header
+        if _OFFSET.fullmatch(re.sub(r"[\W_]", "", name.casefold()))
+        and any(number_or_nan(cell) > 0 for cell in table.column(name))
+    ]
+    if not names:
+        return ()
+    return (
+        f"{plain_names(names, 4, 20)}: not added to the positions, which are read as those in the image. Add "
+        "them before the import if positions are relative to a tile.",
+    )
 
 
 def _pixels_per_unit(

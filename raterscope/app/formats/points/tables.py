@@ -24,6 +24,7 @@ from raterscope.app.formats.points.collector import STATES, PointCollector, Poin
 from raterscope.app.formats.points.positions import (
     PixelSizes,
     assign_positions,
+    describe_offsets,
     has_boxes,
     read_extents,
     read_positions,
@@ -113,7 +114,8 @@ def read_clicks(
         path=table.path, annotators=annotators, images=images, annotator=number[kept], image=image[kept],
         x=positions.x[kept], y=positions.y[kept], time=None if time is None else time[kept], looked=looked,
         extents=positions.extents, lines=find_first_lines(table.lines, image),
-        notices=(*table.notices, *positions.notices, *notices, *class_notices), classes=classes, label=label,
+        notices=(*table.notices, *positions.notices, *describe_offsets(table), *notices, *class_notices),
+        classes=classes, label=label,
         columns=fields_of(column),
     )  # fmt: skip
 
@@ -173,7 +175,7 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
         except ValueError:
             example = f'line {table.lines[row]} has "{plain(cell, 40)}"'
             return None, (f"The times in {plain(column, 40)} were skipped: {example}, which is not a time.",)
-    return in_seconds(seconds * scale), ()
+    return in_seconds(seconds * scale, column), ()
 
 
 def _finite_number(cell: str) -> float:
@@ -216,7 +218,8 @@ def _read_points(
         path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
         extents=positions.extents, lines=find_first_lines(table.lines, image),
         searched=frozenset(range(len(images))), score=score,
-        notices=(*table.notices, *positions.notices, *notices), columns=fields_of(column),
+        notices=(*table.notices, *positions.notices, *describe_offsets(table), *notices),
+        columns=fields_of(column),
     )  # fmt: skip
 
 

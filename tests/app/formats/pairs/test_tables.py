@@ -182,6 +182,8 @@ def test_an_arenas_winner_is_a_side_or_one_of_two_ties(file: Path) -> None:
         (("1", "0", "tie"), [1, -1, 0]),
         (("1", "-1"), [1, -1]),
         (("left", "right", "0"), [1, -1, 0]),
+        (("[[A>>B]]", "B > A", "A<B", "B=A", "[[A]]", "[[C]]"), [1, -1, -1, 0, 1, 0]),
+        (("A is much better", "B slightly better", "Left is better", "equal"), [1, -1, 1, 0]),
     ],
 )
 def test_choices_are_sides_winners_ties_and_numbers(
@@ -223,6 +225,11 @@ def test_a_scale_without_a_left_end_is_refused(file: Path) -> None:
     message = refusal(written(file, "\n".join(["annotator,left,right,choice", *lines])))
     assert "from 1 to 5" in message
     assert "above 0 for left" in message
+
+
+def test_probabilities_are_not_read_as_sides(file: Path) -> None:
+    lines = [f"a{at},x,y,{value}" for at, value in enumerate((0.9, 0.1, 0.5))]
+    assert "subtract 0.5" in refusal(written(file, "\n".join(["annotator,left,right,choice", *lines])))
 
 
 def test_rows_without_an_answer_are_counted_and_left_out(file: Path) -> None:
