@@ -47,6 +47,12 @@ _EQUAL_NEIGHBOURS = 0.8
 _BAND = 256
 """Number of rows of one band."""
 
+_ROUNDED = 1e-5
+"""Maximum distance of a label from its integer; resampling leaves 1.0000001."""
+
+_SMOOTHED = 0.05
+"""Maximum share of greys between black and white in patches; a smoothed edge has none, a label has."""
+
 _VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
 _IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif")
 
@@ -165,8 +171,11 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
         low, high = (int(marked[0]), int(marked[-1]) + 1) if len(marked) else (0, 0)
         values = values[(slice(None),) * axis + (slice(low, high),)]
         box.append(low)
+    values = values.copy()
+    if values.dtype.kind == "f" and _are_integers(values, _ROUNDED):
+        np.rint(values, out=values)
     notices = tuple(f"The file {notice}." for notice in head.notices)
-    return LabelMap(head.grid, values.copy(), (box[0], box[1], box[2]), notices=notices)
+    return LabelMap(head.grid, values, (box[0], box[1], box[2]), notices=notices)
 
 
 def read_label_map(
@@ -176,6 +185,7 @@ def read_label_map(
 
     - One value other than 0, which is 1 or the maximum of its type: a mask of one structure.
     - Other integers: each a structure, "label 3".
+    - White with a few greys at its edge, as programs that smooth edges leave: a mask, where half white.
     - Fractions between 0 and 1: probabilities; also the greys of a PNG or TIFF with many, divided by 255.
     - Colours: each a structure, "colour #ff0000", except the background, which is black or the most frequent.
     - Several volumes in one file: each a structure, "layer 2".
@@ -196,6 +206,9 @@ def read_label_map(
             shares = array.astype(np.float32) / np.float32(255)
             masks.append(_probability_mask(path, shares, names._replace(structure=name), grid))
             notices.append("Its greys are read as probabilities, white as 1.")
+        elif is_plain_image(path) and array.dtype == np.uint8 and _has_smooth_edges(array):
+            masks += masks_of_values(path, array >> 7, names._replace(structure=name), grid, step)
+            notices.append("Its edges are smoothed: pixels that are at least half white are the mask.")
         else:
             masks += masks_of_values(path, array, names._replace(structure=name), grid, step)
     if layers > 1:
@@ -222,13 +235,27 @@ def _shift(mask: RaterMask, offset: tuple[int, int, int]) -> RaterMask:
     return replace(mask, origin=(slice_, row, column))
 
 
-def _are_integers(values: NDArray[Any]) -> bool:
-    return all(bool((plane == np.rint(plane)).all()) for plane in values)
+def _are_integers(values: NDArray[Any], tolerance: float = 0.0) -> bool:
+    return all(bool((np.abs(plane - np.rint(plane)) <= tolerance).all()) for plane in values)
 
 
 def _has_shades(values: NDArray[Any]) -> bool:
     labels = _labels(values, _MANY)
     return labels is not None and len(labels) > _SHADES and max(labels) > 200
+
+
+def _has_smooth_edges(values: NDArray[Any]) -> bool:
+    """Return whether an image is mostly black and white, with several greys that form no patches."""
+    if np.count_nonzero((values > 0) & (values < 255)) > np.count_nonzero(values == 255):
+        return False
+    labels = _labels(values, _MANY)
+    if labels is None or len(labels) <= _MIN_LEVELS:
+        return False
+    centre = values[:, 1:-1, 1:-1]
+    sides = (values[:, :-2, 1:-1], values[:, 2:, 1:-1], values[:, 1:-1, :-2], values[:, 1:-1, 2:])
+    greys = (centre > 0) & (centre < 255)
+    patches = np.logical_and.reduce([greys, *(centre == side for side in sides)])
+    return bool(patches.sum() <= _SMOOTHED * greys.sum())
 
 
 def _labels(values: NDArray[Any], most: int) -> list[int] | None:

@@ -180,6 +180,28 @@ def test_greys_are_probabilities(tmp_path: Path) -> None:
     assert "probabilities" in table.notices[0]
 
 
+def test_a_mask_with_smooth_edges_is_one_structure(tmp_path: Path) -> None:
+    rows, columns = np.mgrid[:60, :80]
+    ellipse = ((rows - 30) / 20) ** 2 + ((columns - 40) / 30) ** 2 < 1
+    exact = Image.fromarray(np.where(ellipse, 255, 0).astype(np.uint8))
+    smooth = exact.resize((320, 240)).resize((80, 60), Image.Resampling.BILINEAR)
+    assert len(np.unique(smooth)) > 20
+    smooth.save(tmp_path / "a_mask.png")
+    table = read_masks(tmp_path / "a_mask.png")
+    (mask,) = table.masks
+    np.testing.assert_array_equal(mask.whole()[0], ellipse)
+    assert "edges are smoothed" in table.notices[0]
+    grades = np.where(ellipse, 40 + 35 * (columns // 14), 0).astype(np.uint8)  # 40 to 215
+    Image.fromarray(np.where(columns > 70, 255, grades).astype(np.uint8)).save(tmp_path / "b_mask.png")
+    assert len(read_masks(tmp_path / "b_mask.png").masks) == 6
+
+
+def test_labels_with_rounding_errors_are_labels(tmp_path: Path, labels: np.ndarray) -> None:
+    path = nifti(tmp_path / "a_seg.nii.gz", (labels * 1.0000002).astype(np.float32))
+    assert holds_masks(path) is not False
+    assert [mask.structure for mask in read_masks(path).masks] == ["label 1", "label 4"]
+
+
 def test_pages_of_a_tiff_are_slices(tmp_path: Path, labels: np.ndarray) -> None:
     tifffile.imwrite(tmp_path / "a.tif", labels.astype(np.uint8), photometric="minisblack")
     table = read_masks(tmp_path / "a.tif")
