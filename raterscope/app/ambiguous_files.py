@@ -13,7 +13,7 @@ from pathlib import Path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.images import MAX_PIXELS
-from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
+from raterscope.app.formats.masks.label_maps import is_jpeg, is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import (
     NameParts,
     compare_names,
@@ -139,11 +139,12 @@ def resolve_pictures(
     `alone`: whether they are imported without tables and volumes.
     """
     pictures = []
+    named = _named_types(paths)
     for done, path in enumerate(paths):
         watch(0.5 * done / len(paths), f"looking at {plain(path.name)}")
         picture = _picture(sources.open(path))
-        pictures.append(replace(picture, dense=True) if path in sure else picture)
-    named = _named_types(paths)
+        is_photograph = path in sure or (is_jpeg(path) and named[path] != "mask")
+        pictures.append(replace(picture, dense=True) if is_photograph else picture)
     count = Counter(picture.shape for picture in pictures)
     seen = {picture.shape for picture in pictures if picture.dense} | anchors
     candidates = [
@@ -184,6 +185,12 @@ def resolve_pictures(
         else:
             settled.images.append(path)
     settled.notices += _explain_doubtful(doubtful, set(settled.masks))
+    blurred = [path for path in settled.images if is_jpeg(path) and _GREY_WORDS.search(path.stem)]
+    if blurred:
+        settled.notices.append(
+            f"Imported as images, though named as masks: {list_names(blurred)}. A JPEG is read as a mask "
+            "if it is black and white, and has the size of an image; save other masks as PNG."
+        )
     if dark:
         settled.notices.append(
             f"Imported as images because of the name of the folder; they could be masks: {list_names(dark)}. "
@@ -261,12 +268,11 @@ def _picture(source: Source) -> _Picture:
     if file.width * file.height > MAX_PIXELS:  # shown by tiles; never decoded as a whole, as a mask is
         return _Picture(path, (1, file.height, file.width), colours=True, dense=True, packed=True)
     pages = head.checked_pages()
-    shape = (1, head.rows, head.columns)
-    if pages is not None:
-        shape = (pages.slices, file.height, file.width)
-        check_shape(path, shape)
+    shape = (1 if pages is None else pages.slices, file.height, file.width)
+    check_shape(path, shape)
     channels, packed = head.channels, head.is_compressed
-    heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
+    density = _DENSE * (1 if is_jpeg(path) else channels)
+    heavy = path.stat().st_size > density * math.prod(shape) + _HEAD if packed else channels > 1
     return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)
 
 

@@ -159,7 +159,6 @@ def _find(folder: Path, word: str) -> list[Path]:
 
 
 _TABLES = (".csv", ".tsv", ".parquet", *WORKBOOKS)
-_PHOTOGRAPHS = (".jpg", ".jpeg")
 _WILDCARDS = re.compile(r"[*?\[]")
 
 
@@ -208,7 +207,7 @@ def find_cases(location: str, naming: str | None = None, watch: Watch = silent) 
     root, files = _files_of(location)
     sources = Sources()
     voxels = [path for path in files if is_voxel_file(path)]
-    photographs = [path for path in files if is_plain_image(path) or path.suffix.casefold() in _PHOTOGRAPHS]
+    photographs = [path for path in files if is_plain_image(path)]
     tables: dict[tuple[Path, str], list[Path]] = {}
     others = [path for path in files if path.suffix.casefold() in (*_TABLES, ".json", ".xml")]
     for done, path in enumerate(others):

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent, steps_of
-from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.images import MAX_PIXELS
+from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.collector import crop, make_mask, split_labels
+from raterscope.app.formats.masks.mask_images import bands, read_pixels, split_black_white
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.records import MaskTable, RaterMask
-from raterscope.app.formats.signatures import SNIFFED, image_kind
-from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed, refuse_special
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 
 _MAX_LABELS = 1000
-_MAX_COLOURS = 64
 _FEW = 32
 _MANY = 256
 LARGEST_CHECKED = 64_000_000
@@ -44,17 +39,19 @@ _EQUAL_NEIGHBOURS = 0.8
 """Minimum share of equal neighbours of labels: 0.9 in patches of ten pixels; dark photographs have up to 0.7.
 """
 
-_BAND = 256
-"""Number of rows of one band."""
-
 _ROUNDED = 1e-5
 """Maximum distance of a label from its integer; resampling leaves 1.0000001."""
 
 _SMOOTHED = 0.05
 """Maximum share of greys between black and white in patches; a smoothed edge has none, a label has."""
 
+_BLOCK = (1, 8, 8)
+_PLAIN_BLOCKS = 0.1
+"""Maximum share of blocks with greys but without an edge in a mask that JPEG has compressed."""
+
 _VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
 _IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif")
+_JPEG_SUFFIXES = (".jpg", ".jpeg")
 
 
 def is_voxel_file(path: Path) -> bool:
@@ -63,8 +60,13 @@ def is_voxel_file(path: Path) -> bool:
 
 
 def is_plain_image(path: Path) -> bool:
-    """Return whether a file is an image of a lossless format, by its name."""
-    return path.name.casefold().endswith(_IMAGE_SUFFIXES)
+    """Return whether a file is an image, by its name."""
+    return path.name.casefold().endswith(_IMAGE_SUFFIXES) or is_jpeg(path)
+
+
+def is_jpeg(path: Path) -> bool:
+    """Return whether a file is a JPEG, by its name; it is a mask only if its name says so."""
+    return path.suffix.casefold() in _JPEG_SUFFIXES
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +160,12 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
     Raises `InputError` for a file that cannot be read, or has colours that are not labels.
     """
     if head is None:
-        values, colours = _pixels(path)
+        values, colours, notices = read_pixels(path)
         return LabelMap(
-            Grid.plain((values.shape[1], values.shape[2], values.shape[3])), values, colours=colours
+            Grid.plain((values.shape[1], values.shape[2], values.shape[3])),
+            values,
+            colours=colours,
+            notices=notices,
         )
     if head.colours:
         raise InputError("holds colours; expected masks, labels or probabilities", file=path)
@@ -199,16 +204,16 @@ def read_label_map(
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
         if label_map.colours is not None:
             if len(label_map.colours) == 1:
-                text = "has one colour and no background (transparency is not read)"
+                text = "has one colour and no background"
                 raise InputError(f"{text}; expected masks in other colours than the background", file=path)
             masks += _colour_masks(array, label_map.colours, names, grid)
+        elif is_plain_image(path) and array.dtype == np.uint8 and _has_smooth_edges(path, array):
+            masks += masks_of_values(path, array >> 7, names._replace(structure=name), grid, step)
+            notices.append("Its edges are smoothed: pixels that are at least half white are the mask.")
         elif is_plain_image(path) and array.dtype == np.uint8 and _has_shades(array):
             shares = array.astype(np.float32) / np.float32(255)
             masks.append(_probability_mask(path, shares, names._replace(structure=name), grid))
             notices.append("Its greys are read as probabilities, white as 1.")
-        elif is_plain_image(path) and array.dtype == np.uint8 and _has_smooth_edges(array):
-            masks += masks_of_values(path, array >> 7, names._replace(structure=name), grid, step)
-            notices.append("Its edges are smoothed: pixels that are at least half white are the mask.")
         else:
             masks += masks_of_values(path, array, names._replace(structure=name), grid, step)
     if layers > 1:
@@ -244,24 +249,38 @@ def _has_shades(values: NDArray[Any]) -> bool:
     return labels is not None and len(labels) > _SHADES and max(labels) > 200
 
 
-def _has_smooth_edges(values: NDArray[Any]) -> bool:
-    """Return whether an image is mostly black and white, with several greys that form no patches."""
-    if np.count_nonzero((values > 0) & (values < 255)) > np.count_nonzero(values == 255):
+def _has_smooth_edges(path: Path, values: NDArray[Any]) -> bool:
+    """Return whether an image is black and white except for greys at its edges, unless named as probability.
+
+    The greys of smoothed edges form no patches. Those of a JPEG lie in blocks that contain an edge.
+    """
+    if "prob" in path.name.casefold():
+        return False
+    greys = (values > 0) & (values < 255)
+    count = np.count_nonzero(greys)
+    if not count or count > np.count_nonzero(values == 255):
         return False
     labels = _labels(values, _MANY)
     if labels is None or len(labels) <= _MIN_LEVELS:
         return False
     centre = values[:, 1:-1, 1:-1]
     sides = (values[:, :-2, 1:-1], values[:, 2:, 1:-1], values[:, 1:-1, :-2], values[:, 1:-1, 2:])
-    greys = (centre > 0) & (centre < 255)
-    patches = np.logical_and.reduce([greys, *(centre == side for side in sides)])
-    return bool(patches.sum() <= _SMOOTHED * greys.sum())
+    patches = np.logical_and.reduce([greys[:, 1:-1, 1:-1], *(centre == side for side in sides)])
+    if patches.sum() <= _SMOOTHED * count:
+        return True
+    if split_black_white(values) is None:
+        return False
+    pages, rows, columns = (length - length % size for length, size in zip(values.shape, _BLOCK, strict=True))
+    blocks = values[:, :rows, :columns].reshape(pages, rows // 8, 8, columns // 8, 8)
+    low, high = blocks.min(axis=(2, 4)), blocks.max(axis=(2, 4))
+    grey = (low < high) | ((low > 0) & (low < 255))
+    return bool((grey & (high - low < 128)).sum() <= _PLAIN_BLOCKS * grey.sum())
 
 
 def _labels(values: NDArray[Any], most: int) -> list[int] | None:
     """Return the values other than 0, sorted; None if there are more than `most`."""
     visited: set[int] = set()
-    for band in _bands(values, 2):
+    for band in bands(values, 2):
         marked = band[band != 0]
         if marked.size and marked.min() == marked.max():
             visited.add(int(marked[0]))
@@ -323,175 +342,3 @@ def _colour_masks(
                 values == number)
         for number, colour in enumerate(colours.tolist()) if number
     ]  # fmt: skip
-
-
-def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
-    """Read the values of an image, (1, pages, rows, columns), and its colours, (C,).
-
-    Values are greys, or indices of a palette or of colours. Colours are red, green and blue of each index, or
-    None.
-    """
-    refuse_special(path)
-    with file_errors(path), path.open("rb") as file:
-        if path.suffix.casefold() in (".tif", ".tiff"):
-            pages = _tiff_pages(path, file)
-        else:
-            if not image_kind(file.read(SNIFFED)):
-                raise InputError("is not a PNG, BMP, GIF or TIFF image", file=path)
-            coloured = _png_colours(path, file)
-            if coloured is not None:
-                return coloured
-            pages = _pillow(path, file)
-    if pages.ndim == 3:
-        return pages[None], None
-    return _number_colours(path, pages)
-
-
-def _number_colours(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
-    if all((band[..., :1] == band).all() for band in _bands(pages)):
-        return pages[None, ..., 0], None
-    colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
-    for band in _bands(pages):
-        packed = _pack_colours(band).ravel()
-        first, lengths = _runs(packed)
-        colours, index = np.unique(np.concatenate([colours, packed[first]]), return_inverse=True)
-        count = np.bincount(index, weights=np.concatenate([count, lengths])).astype(np.int64)
-        if len(colours) > _MAX_COLOURS:
-            raise InputError(_too_many_colours(), file=path)
-    rank, chosen = _rank_colours(colours, count)
-    values = np.empty(pages.shape[:-1], dtype=np.uint8)
-    for into, band in zip(_bands(values, 2), _bands(pages), strict=True):
-        into[...] = rank[np.searchsorted(colours, _pack_colours(band))]
-    return values[None], chosen
-
-
-def _runs(packed: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the begin and length of each run of one colour; a mask has few runs per row."""
-    first = np.flatnonzero(np.concatenate([[True], packed[1:] != packed[:-1]]))
-    return first, np.diff(np.append(first, len(packed)))
-
-
-def _rank_colours(
-    colours: NDArray[np.uint32], count: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Rank sorted colours, 0 for the background (black, or else the commonest); return ranks and order."""
-    background = 0 if colours[0] == 0 else int(np.argmax(count))
-    order = np.concatenate([[background], np.delete(np.arange(len(colours)), background)])
-    rank = np.empty(len(order), dtype=np.uint8)
-    rank[order] = np.arange(len(order))
-    return rank, colours[order]
-
-
-def _bands(pages: NDArray[Any], inner: int = 3) -> Iterator[NDArray[Any]]:
-    """Yield an image in bands of rows of a page; `inner` axes belong to one page."""
-    for page in pages.reshape(-1, *pages.shape[-inner:]) if pages.size else ():
-        for row in range(0, len(page), _BAND):
-            yield page[row : row + _BAND]
-
-
-def _pack_colours(pixels: NDArray[Any]) -> NDArray[np.uint32]:
-    """Combine red, green and blue to one number."""
-    red, green, blue = (pixels[..., channel].astype(np.uint32) for channel in range(3))
-    return np.asarray(red << 16 | green << 8 | blue, dtype=np.uint32)
-
-
-def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.uint32] | None] | None:
-    """Read a colour PNG in bands of rows, as `_pixels` does; None for any other image.
-
-    A few kB may contain 169 million pixels; each is stored as one byte.
-    """
-    from raterscope.app.formats.pyramids.flat import png_form, png_rows
-
-    file.seek(0)
-    with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
-        width, height, kind, mode = *image.size, image.format, image.mode
-    _refuse_large(path, width * height, MAX_PIXELS)
-    form = png_form(file) if kind == "PNG" and mode in ("RGB", "RGBA") else None
-    if form is None or form[1] != np.uint8:
-        return None
-    numbers = np.zeros((1, 1, height, width), dtype=np.uint8)
-    colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
-    row = 0
-    for band in png_rows(file, width, height):
-        packed = _pack_colours(band).ravel()
-        first, lengths = _runs(packed)
-        band_colours, index = np.unique(packed[first], return_inverse=True)
-        colours = np.concatenate([colours, band_colours[~np.isin(band_colours, colours)]])
-        if len(colours) > _MAX_COLOURS and not _is_grey(colours).all():
-            raise InputError(_too_many_colours(), file=path)
-        order = np.argsort(colours)
-        number = order[np.searchsorted(colours, band_colours, sorter=order)][index]
-        count = np.concatenate([count, np.zeros(len(colours) - len(count), dtype=np.int64)])
-        count += np.bincount(number, weights=lengths, minlength=len(colours)).astype(np.int64)
-        numbers[0, 0, row : row + len(band)] = np.repeat(number, lengths).reshape(band.shape[:2])
-        row += len(band)
-    if _is_grey(colours).all():
-        rank = (colours & 255).astype(np.uint8)
-        chosen = None
-    else:
-        order = np.argsort(colours)
-        ranked, chosen = _rank_colours(colours[order], count[order])
-        rank = np.empty(len(colours), dtype=np.uint8)
-        rank[order] = ranked
-    for rows in _bands(numbers, 2):
-        rows[...] = rank[rows]
-    return numbers, chosen
-
-
-def _is_grey(colours: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    return np.asarray((colours & 255) * np.uint32(0x010101) == colours)
-
-
-def _too_many_colours() -> str:
-    return f"has more than {_MAX_COLOURS} colours; expected a mask with one colour per structure"
-
-
-def _refuse_large(path: Path, pixels: int, most: int) -> None:
-    if pixels > most:
-        raise InputError(f"claims more than {most // 1_000_000} million pixels", file=path)
-
-
-def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
-    """Read a complete image; a colour image may have at most a quarter of the pixels."""
-    file.seek(0)
-    with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
-        if image.mode in ("RGB", "RGBA"):
-            _refuse_large(path, image.width * image.height, MAX_PIXELS // 4)
-            colours = np.empty((1, image.height, image.width, 3), dtype=np.uint8)
-            for row in range(0, image.height, _BAND):
-                band = image.crop((0, row, image.width, min(row + _BAND, image.height)))
-                colours[0, row : row + _BAND] = np.asarray(band)[..., :3]
-            return colours
-        if image.mode == "1":
-            return np.asarray(image).astype(np.uint8)[None]
-        return np.asarray(image.getchannel(0) if image.mode == "LA" else image)[None]
-
-
-def _tiff_pages(path: Path, file: BinaryIO) -> NDArray[Any]:
-    """Read the pages of a TIFF: (pages, rows, columns) or (pages, rows, columns, 3)."""
-    import tifffile
-
-    with tifffile.TiffFile(file) as tiff:
-        first = tiff.pages[0]
-        sizes = (len(tiff.pages), first.imagelength, first.imagewidth)
-        check_shape(path, (*sizes, first.samplesperpixel))
-        check_shape(path, tuple(first.chunks))
-        if first.dtype is None or first.dtype.kind not in "buif" or first.imagedepth != 1:
-            raise InputError("has pixels of an unknown type; expected masks", file=path)
-        refuse_packed(path, math.prod((*sizes, first.samplesperpixel)) * first.dtype.itemsize)
-        pages = []
-        for page in tiff.pages:
-            if page.shape != first.shape or page.dtype != first.dtype or page.chunks != first.chunks:
-                raise InputError("has pages of different sizes; expected masks of one volume", file=path)
-            pages.append(np.asarray(page.asarray()))
-        axes = first.axes
-        if axes not in ("YX", "YXS", "SYX"):
-            raise InputError(f"has the axes {plain(axes)}; expected pages of rows and columns", file=path)
-        stack = np.stack(pages)
-        if axes == "SYX":
-            stack = np.moveaxis(stack, 1, -1)
-        if stack.ndim == 4:
-            stack = stack[..., :3] if stack.shape[-1] >= 3 else stack[..., 0]
-        if stack.dtype == np.bool_:
-            stack = stack.astype(np.uint8)
-        return stack.max() - stack if first.photometric == 0 else stack

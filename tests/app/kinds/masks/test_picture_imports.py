@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 from tests.app.kinds.masks.made import (
     SHAPE,
@@ -66,6 +67,37 @@ def test_a_small_picture_that_may_be_a_mask_is_named(import_files, tmp_path):
     files = [a_few_greys(tmp_path / f"c01{name}.png", levels) for name, levels in (("", 6), ("_anna", 4))]
     output = import_files(*files)
     assert "though few greys may also be masks: c01.png, c01_anna.png" in output
+
+
+def test_masks_in_jpeg_are_masks_if_they_are_black_and_white(import_files, tmp_path):
+    folders = [tmp_path / "set" / name for name in ("images", "masks_anna", "masks_ben", "doubtful")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    with Image.open(a_photograph(tmp_path / "photograph.png")) as photograph:
+        photograph.save(folders[0] / "c01.jpg", quality=95)
+        photograph.save(folders[3] / "c02_mask.jpg", quality=50)
+    mask = a_disc() > 0
+    for folder in folders[1:3]:
+        Image.fromarray(mask).convert("RGB").save(folder / "c01.jpg", quality=75)
+    output = import_files(tmp_path / "set")
+    assert "2 images." in output
+    assert "blurred by JPEG" in output
+    assert "Imported as images, though named as masks: c02_mask.jpg" in output
+    found_marks = marks(tmp_path)
+    assert {rater for _, rater, _ in found_marks} == {"anna", "ben"}
+    assert all(abs(voxels - mask.sum()) <= 2 for voxels in found_marks.values())
+
+
+def test_a_mask_finds_the_image_that_was_turned_by_its_orientation(import_files, tmp_path):
+    exif = Image.Exif()
+    exif[274] = 6
+    with Image.open(a_photograph(tmp_path / "photograph.png", (25, 24))) as photograph:
+        photograph.save(tmp_path / "cell.jpg", exif=exif, quality=95)
+    (tmp_path / "photograph.png").unlink()
+    mask = a_disc((24, 25), 24) > 0
+    Image.fromarray(mask[..., None] * np.uint8([255, 0, 0])).save(tmp_path / "cell_anna.png")
+    assert "1 image." in import_files(tmp_path / "cell.jpg", tmp_path / "cell_anna.png")
+    assert list(marks(tmp_path).values()) == [mask.sum()]
 
 
 def test_masks_among_many_small_pictures_without_compression(import_files, tmp_path):
