@@ -80,6 +80,7 @@ class LabelMap:
     origin: tuple[int, int, int] = (0, 0, 0)  # (slice, row, column): first voxel of `values` in the grid
     colours: NDArray[np.uint32] | None = None  # (C,): red, green and blue of each number
     notices: tuple[str, ...] = ()
+    has_gaps: bool = False  # whether voxels have no value
 
     @property
     def memory(self) -> int:
@@ -93,12 +94,12 @@ class LabelMap:
         empty = 1.0 - np.count_nonzero(values) / size
         if values.dtype.kind == "f":
             low, high = float(values.min(initial=0)), float(values.max(initial=0))
-            if not (low >= 0.0 and high <= 1.0):
+            if not (low >= -_ROUNDED and high <= 1.0 + _ROUNDED):
                 return (
                     None if _are_integers(values) and low >= 0 and len(np.unique(values)) <= _FEW else False
                 )
             certain = empty + float(np.count_nonzero(values == 1)) / size
-            return True if certain > 0.5 else None
+            return True if certain > 0.5 and not self.has_gaps else None
         labels = _labels(values, _MANY)
         if labels is None or min(labels, default=0) < 0:
             return False
@@ -160,16 +161,18 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
     Raises `InputError` for a file that cannot be read, or has colours that are not labels.
     """
     if head is None:
-        values, colours, notices = read_pixels(path)
-        return LabelMap(
-            Grid.plain((values.shape[1], values.shape[2], values.shape[3])),
-            values,
-            colours=colours,
-            notices=notices,
-        )
+        values, colours, of_pixels = read_pixels(path)
+        grid = Grid.plain((values.shape[1], values.shape[2], values.shape[3]))
+        return LabelMap(grid, values, colours=colours, notices=of_pixels)
     if head.colours:
         raise InputError("holds colours; expected masks, labels or probabilities", file=path)
     values = read_all(head, watch)
+    notices = [f"The file {notice}." for notice in head.notices]
+    gaps = np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
+    has_gaps = bool(gaps.any() and not gaps.all())
+    if has_gaps:
+        values = np.where(gaps, values.dtype.type(0), values)
+        notices.append(f"{np.count_nonzero(gaps):,} voxels without a value (NaN) are read as 0.")
     box = []
     for axis in range(1, 4):
         marked = np.flatnonzero(values.any(axis=tuple(other for other in range(4) if other != axis)))
@@ -179,8 +182,7 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
     values = values.copy()
     if values.dtype.kind == "f" and _are_integers(values, _ROUNDED):
         np.rint(values, out=values)
-    notices = tuple(f"The file {notice}." for notice in head.notices)
-    return LabelMap(head.grid, values, (box[0], box[1], box[2]), notices=notices)
+    return LabelMap(head.grid, values, (box[0], box[1], box[2]), notices=tuple(notices), has_gaps=has_gaps)
 
 
 def read_label_map(
@@ -191,7 +193,8 @@ def read_label_map(
     - One value other than 0, which is 1 or the maximum of its type: a mask of one structure.
     - Other integers: each a structure, "label 3".
     - White with a few greys at its edge, as programs that smooth edges leave: a mask, where half white.
-    - Fractions between 0 and 1: probabilities; also the greys of a PNG or TIFF with many, divided by 255.
+    - Fractions between 0 and 1: probabilities; also the greys of a PNG or TIFF with many, divided by 255,
+      and integers of a volume up to 100 or 255 that differ between neighbours.
     - Colours: each a structure, "colour #ff0000", except the background, which is black or the most frequent.
     - Several volumes in one file: each a structure, "layer 2".
 
@@ -214,6 +217,10 @@ def read_label_map(
             shares = array.astype(np.float32) / np.float32(255)
             masks.append(_probability_mask(path, shares, names._replace(structure=name), grid))
             notices.append("Its greys are read as probabilities, white as 1.")
+        elif (most := _scale_of_probabilities(array)) and not is_plain_image(path):
+            shares = array.astype(np.float32) / np.float32(most)
+            masks.append(_probability_mask(path, shares, names._replace(structure=name), grid))
+            notices.append(f"Its values are read as probabilities, {most} as 1.")
         else:
             masks += masks_of_values(path, array, names._replace(structure=name), grid, step)
     if layers > 1:
@@ -247,6 +254,22 @@ def _are_integers(values: NDArray[Any], tolerance: float = 0.0) -> bool:
 def _has_shades(values: NDArray[Any]) -> bool:
     labels = _labels(values, _MANY)
     return labels is not None and len(labels) > _SHADES and max(labels) > 200
+
+
+def _scale_of_probabilities(values: NDArray[Any]) -> int:
+    """Return 100 or 255, which stands for certain, if many integers differ between neighbours; otherwise 0.
+
+    Labels of an atlas form patches.
+    """
+    most = int(values.max(initial=0)) if values.dtype.kind in "iu" else 0
+    labels = _labels(values, _MANY) if most == 100 or 200 < most <= 255 else None
+    if labels is None or labels[0] < 0 or len(labels) <= _SHADES:
+        return 0
+    left, right = values[..., :-1], values[..., 1:]
+    uncertain = (left > 0) & (left < most) & (right > 0) & (right < most)
+    if not uncertain.any() or (left == right)[uncertain].mean() >= _EQUAL_LEVELS:
+        return 0
+    return 100 if most == 100 else 255
 
 
 def _has_smooth_edges(path: Path, values: NDArray[Any]) -> bool:
@@ -324,7 +347,7 @@ def _label_masks(
 
 def _probability_mask(path: Path, values: NDArray[Any], names: NameParts, grid: Grid) -> RaterMask:
     low, high = float(values.min(initial=0)), float(values.max(initial=0))
-    if not (low >= -1e-6 and high <= 1 + 1e-6):
+    if not (low >= -_ROUNDED and high <= 1 + _ROUNDED):
         raise InputError(
             f"has values from {low:g} to {high:g}; expected a mask, a label map or probabilities from 0 to 1",
             file=path,

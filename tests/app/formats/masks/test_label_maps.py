@@ -172,6 +172,48 @@ def test_a_palette_counts_by_its_numbers_and_colours_by_themselves(tmp_path: Pat
         read_masks(tmp_path / "photograph.png")
 
 
+def smooth_ball() -> np.ndarray:
+    """Probabilities of a ball, none of them 0 or 1."""
+    slices, rows, columns = np.mgrid[:9, :40, :40]
+    distance = np.sqrt(4.0 * (slices - 4) ** 2 + (rows - 20) ** 2 + (columns - 20) ** 2)
+    return 1 / (1 + np.exp((distance - 8) / 2))
+
+
+@pytest.mark.parametrize(("most", "kind"), [(255, np.uint8), (100, np.int16)])
+def test_integers_of_a_volume_that_differ_are_probabilities(tmp_path: Path, most: int, kind: type) -> None:
+    values = np.rint(most * smooth_ball()).astype(kind)
+    values[0, 0, 0] = most
+    table = read_masks(nifti(tmp_path / "a_seg.nii.gz", values))
+    (mask,) = table.masks
+    np.testing.assert_allclose(mask.whole(), values / most, atol=1e-6)
+    assert any(f"probabilities, {most} as 1" in notice for notice in table.notices)
+
+
+def test_the_labels_of_an_atlas_stay_structures(tmp_path: Path) -> None:
+    labels = np.kron(np.arange(60).reshape(1, 6, 10) * 4, np.ones((3, 5, 5))).astype(np.uint8)
+    labels[0, 0, 0] = 255
+    assert len(read_masks(nifti(tmp_path / "a_seg.nii.gz", labels)).masks) == 60
+
+
+def test_voxels_without_a_value_are_background(tmp_path: Path) -> None:
+    values = smooth_ball().astype(np.float32)
+    for name, marked in (("seg", np.float32(1)), ("prob", values)):
+        path = nifti(tmp_path / f"a_{name}.nii.gz", np.where(values > 0.5, marked, np.float32(np.nan)))
+        assert holds_masks(path) is None  # its name decides
+        table = read_masks(path)
+        (mask,) = table.masks
+        np.testing.assert_allclose(mask.whole(), np.where(values > 0.5, marked, 0), atol=1e-6)
+        assert any("(NaN)" in notice for notice in table.notices)
+
+
+def test_rounding_errors_leave_probabilities(tmp_path: Path) -> None:
+    values = np.clip(1.1 * smooth_ball() - 0.05, -5e-6, 1 + 5e-6).astype(np.float32)
+    path = nifti(tmp_path / "a_prob.nii.gz", values)
+    assert holds_masks(path) is None
+    (mask,) = read_masks(path).masks
+    np.testing.assert_allclose(mask.whole(), np.clip(values, 0, 1))
+
+
 def test_greys_are_probabilities(tmp_path: Path) -> None:
     shades = np.arange(256, dtype=np.uint8).reshape(16, 16)
     Image.fromarray(shades).save(tmp_path / "a.png")
