@@ -99,7 +99,7 @@ def read_choices(
     If nearly all cells except ties name one of the two compared items, the column contains the preferred
     items; items called 1 and 2, or A and B, are then not read as sides. Otherwise words for sides count, and
     numbers: above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and
-    right. Raises `ScaleError` for a scale such as 1 to 5.
+    right; with 0.5 for a tie. Raises `ScaleError` for a scale such as 1 to 5.
 
     `texts`: each distinct answer, as written.
     `index`: (N,), index of each row's answer.
@@ -172,6 +172,8 @@ def _scale(
         return 3 - 2 * value, ("The choices 1 and 2 are read as left and right.",)
     if steps.tolist() == [0.0, 1.0]:
         return 2 * value - 1, ("The choices 1 and 0 are read as left and right.",)
+    if steps.tolist() == [0.0, 0.5, 1.0]:
+        return 2 * value - 1, ("The choices 1, 0.5 and 0 are read as left, tie and right.",)
     if steps[0] < 0 or steps[-1] == 0:
         return value, ()
     if steps[0] < 0.5 < steps[-1] <= 1:
@@ -209,17 +211,10 @@ _SUBJECT = re.compile(r"subj(ect)?[ _-]?(id|no|number|name)?", re.IGNORECASE)
 """Name of a column of annotators only if there is no other; elsewhere a subject is what is annotated."""
 
 _WON = re.compile(
-    r"(winner|won|wins)[ _-]?(model|item|option|response)?[ _-]?(a|b|tie|left|right|1|2)", re.IGNORECASE
+    r"(?:winner|won|wins)[ _-]?(?:model|item|option|response)?[ _-]?"
+    r"(?:(?P<left>a|left|1)|(?P<right>b|right|2)|(?P<tie>tie))",
+    re.IGNORECASE,
 )
-_WON_BY = {
-    "a": "left",
-    "left": "left",
-    "1": "left",
-    "b": "right",
-    "right": "right",
-    "2": "right",
-    "tie": "tie",
-}
 
 
 def read_pair_table(
@@ -329,7 +324,7 @@ def find_won_columns(table: Table) -> dict[str, str]:
     if find_columns(table, ("choice",)) or not find_columns(table, ("left", "right")):
         return {}
     won = {
-        _WON_BY[match[3].casefold()]: name
+        str(match.lastgroup): name
         for name in table.header
         if (match := _WON.fullmatch(name.strip())) and set(table.column(name)) <= {"0", "1", ""}
     }

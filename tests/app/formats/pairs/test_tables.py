@@ -220,6 +220,14 @@ def test_how_numbers_were_read_is_reported(file: Path) -> None:
         assert words in table.notices[0]
 
 
+@pytest.mark.parametrize("tie", ["0.5", "0,5"])
+def test_results_of_a_game_are_loss_tie_and_win(file: Path, tie: str) -> None:
+    lines = [f'a{at},x,y,"{result}"' for at, result in enumerate(("1", tie, "0", tie))]
+    table = table_of(written(file, "\n".join(["annotator,left,right,result", *lines])))
+    assert table.choice.tolist() == [1, 0, -1, 0]
+    assert "1, 0.5 and 0 are read as left, tie and right" in table.notices[0]
+
+
 def test_a_scale_without_a_left_end_is_refused(file: Path) -> None:
     lines = [f"a{at},x,y,{at}" for at in (1, 2, 3, 5)]
     message = refusal(written(file, "\n".join(["annotator,left,right,choice", *lines])))
