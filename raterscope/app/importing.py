@@ -28,7 +28,12 @@ from raterscope.app.formats.records import (
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.workbooks import WORKBOOKS, explain_other_sheets
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
-from raterscope.app.kinds.clicks.imports import assign_annotators, index_pixel_sizes, read_point_files
+from raterscope.app.kinds.clicks.imports import (
+    assign_annotators,
+    explain_possible_percent,
+    index_pixel_sizes,
+    read_point_files,
+)
 from raterscope.app.kinds.labels.imports import (
     names_label_columns,
     names_of,
@@ -176,6 +181,8 @@ def read_files(
     clicks += [table for table in tables if isinstance(table, ClickTable)]
     named = [name_by_ids(table, candidates.coco_images) for table in tables if isinstance(table, PointTable)]
     truths += named
+    sizes = [(image.name, (float(image.width), float(image.height))) for image in images]
+    sizes += [(entry.name, (entry.width, entry.height)) for entry in at_hand.entries]
     return Readings(
         images=images,
         # A table without clicks contains the sizes of images, which tables of clicks may need.
@@ -197,6 +204,7 @@ def read_files(
             *ambiguous,
             *_other_sheets(candidates),
             *_assumed_in_words(assumed),
+            *explain_possible_percent((*clicks, *truths), sizes),
             *_fused_in_words(attributed),
             *explain_derived(attributed),
             *_cut_short_in_words(images),

@@ -5,7 +5,7 @@ import gzip
 import io
 import math
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +238,29 @@ def test_shares_of_an_image_become_pixels_if_its_size_is_known(file: Path) -> No
     assert "between 0 and 1" in refusal(written(file, without), "clicks")
     named = read(file, "clicks", {"x": "x"})
     assert named.x.tolist() == [0.25, 1.0]
+
+
+def shown_in_a_browser(file: Path, places: Sequence[tuple[float, float]]) -> ClickTable:
+    """Read clicks on an image of 1000 x 800 pixels, shown at half its size to ann and at a quarter to bob."""
+    header = "image,annotator,x,y,naturalWidth,naturalHeight,clientWidth,clientHeight"
+    of_ann = [f"a.png,ann,{x / 2},{y / 2},1000,800,500,400" for x, y in places]
+    of_bob = [f"a.png,bob,{x / 4},{y / 4},1000,800,250,200" for x, y in places]
+    return read_clicks(written(file, "\n".join([header, *of_ann, *of_bob])))
+
+
+def test_positions_on_the_screen_become_those_in_the_image(file: Path) -> None:
+    places = [(990.0, 780.0), (30.0, 80.0), (600.0, 200.0)]
+    table = shown_in_a_browser(file, places)
+    assert [row[2:] for row in rows(table)] == places * 2
+    assert table.extents == {0: (1000, 800)}
+    assert "scaled from the size at which images were shown" in table.notices[0]
+
+
+def test_positions_beyond_the_screen_are_those_in_the_image(file: Path) -> None:
+    places = [(1980.0, 200.0), (30.0, 80.0), (600.0, 200.0)]
+    table = shown_in_a_browser(file, places)
+    assert [row[2:] for row in rows(table)][:3] == [(x / 2, y / 2) for x, y in places]
+    assert "read as pixels of the image" in table.notices[0]
 
 
 def test_sizes_of_images_may_stand_in_the_table(file: Path) -> None:

@@ -41,6 +41,12 @@ _MOSTLY = 0.5
 """Share of positions outside the stated size above which it is the size of a box instead of the image."""
 
 
+_SHOWN = {"width": "clientwidth", "height": "clientheight"}
+"""By field: the name of the column with the size at which a browser showed the image."""
+
+_BY_CHANCE = 0.01
+"""Maximum probability that random positions in an image all lie within the size at which it was shown."""
+
 _OFFSET = re.compile(r"(tile|patch|crop|roi|offset|origin)(x|y|left|top|row|col)|[xy](offset|origin)")
 """Name of a column with the position of a tile in its image, without signs."""
 
@@ -128,6 +134,9 @@ def read_positions(
         )
     if mapping:
         return Positions(x, y, empty, read_extents(table, column, image, faults))
+    shown = _read_shown_sizes(table, column)
+    if shown is not None:
+        return _scale_shown(x, y, empty, shown, read_extents(table, column, image, faults))
     if {"width", "height"} <= set(column):
         width, height = (
             read_numbers(table, column[field], Faults(table), empty=True) for field in ("width", "height")
@@ -152,6 +161,36 @@ def read_positions(
     range_in_words = "in percent" if in_percent else "between 0 and 1"
     text = f"Positions {range_in_words} were multiplied by the image's width and height."
     return Positions(x * width, y * height, empty, extents, (text,))
+
+
+def _read_shown_sizes(table: Table, column: Mapping[str, str]) -> FloatArray | None:
+    """Read the sizes at which images were shown and their own, (4, N); None without such columns."""
+    names = {re.sub(r"[\W_]", "", name.casefold()): name for name in table.header}
+    shown = [names.get(name, "") for name in _SHOWN.values()]
+    if not all(shown) or not _SHOWN.keys() <= column.keys():
+        return None
+    columns = [*shown, *(column[field] for field in _SHOWN)]
+    sizes = np.array([[number_or_nan(cell) for cell in table.column(name)] for name in columns])
+    return sizes if (sizes > 0).all() else None
+
+
+def _scale_shown(
+    x: FloatArray, y: FloatArray, empty: NDArray[np.bool_], sizes: FloatArray,
+    extents: dict[int, tuple[float, float]],
+) -> Positions:  # fmt: skip
+    """Scale positions on the screen to the image; positions beyond the shown size are those in the image.
+
+    Zooniverse gives both sizes, but positions in the image. Positions within the shown size are scaled if so
+    many would not lie there by chance, or one lies beyond the image.
+    """
+    shown, own, marks = sizes[:2, ~empty], sizes[2:, ~empty], np.array([x, y])[:, ~empty]
+    chance = np.log(np.minimum(shown / own, 1)).sum()
+    if (marks <= shown).all() and (chance < math.log(_BY_CHANCE) or (marks > own).any()):
+        factors = sizes[2:] / sizes[:2]
+        text = "Positions were scaled from the size at which images were shown to that of the image."
+        return Positions(x * factors[0], y * factors[1], empty, extents, (text,))
+    text = "Positions are read as pixels of the image, not of the size at which it was shown."
+    return Positions(x, y, empty, extents, () if (shown == own).all() else (text,))
 
 
 def describe_offsets(table: Table) -> tuple[str, ...]:

@@ -308,6 +308,30 @@ def index_names(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
     return ImageNames(entries.values())
 
 
+_FEWEST_PERCENT = 5
+_LARGER_THAN_PERCENT = 200.0
+
+
+def explain_possible_percent(
+    tables: Iterable[ClickTable | PointTable], sizes: Iterable[tuple[str, Size]]
+) -> list[str]:
+    """Name the tables whose positions may be percent: all between 0 and 100, on much larger images."""
+    names = index_names(sizes)
+    notices = []
+    for table in tables:
+        if len(table.x) < _FEWEST_PERCENT or min(table.x.min(), table.y.min()) < 0:
+            continue
+        entries = [names.find(table.images[at]) for at in np.unique(table.image).tolist()]
+        smallest = min((min(entry.width, entry.height) if entry else 0.0 for entry in entries), default=0.0)
+        if max(table.x.max(), table.y.max()) <= 100 and smallest > _LARGER_THAN_PERCENT:
+            notices.append(
+                f"{plain(table.path.name)}: all positions lie between 0 and 100 and are read as pixels, "
+                "though the images are larger. If they are percent, name the columns x (%) and y (%), and "
+                "add the images' width and height."
+            )
+    return notices
+
+
 def index_pixel_sizes(sizes: Iterable[tuple[str, float | None]]) -> PixelSizes:
     """Return a function for the sizes of pixels by the names of images as annotations give them."""
     known: dict[str, float | None] = {}

@@ -93,6 +93,20 @@ def test_positions_in_percent_need_the_size_of_the_image(import_files, tmp_path,
     assert held(tmp_path / "s.rscope")[0]["bob", "cells"] == [(153, 83)]
 
 
+def test_positions_that_may_be_percent_are_named(import_files, tmp_path):
+    Image.new("RGB", (400, 300), "red").save(tmp_path / "cells.png")
+    Image.new("RGB", (100, 90), "red").save(tmp_path / "small.png")
+    places = [(97, 3), (12, 88), (50, 50), (31, 66), (70, 12)]
+    for name in ("cells", "small"):
+        lines = [f"ann,{name}.png,{x},{y}" for x, y in places]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["annotator,image,x,y", *lines]))
+    words = import_files(
+        *(tmp_path / f"{name}.{end}" for name in ("cells", "small") for end in ("png", "csv"))
+    )
+    assert "cells.csv: all positions lie between 0 and 100 and are read as pixels" in words
+    assert "small.csv: all positions" not in words
+
+
 @pytest.fixture
 def smears(tmp_path):
     """Two photographs in greys, dark and compressed well, in a folder of their own."""
