@@ -65,7 +65,8 @@ _MAX_JOINED = 4
 def table_kinds(unknown: UnknownColumns) -> tuple[tuple[TableKind, ...], int]:
     """Return the possible types of a table with unknown columns, and the likeliest type."""
     fields = {*unknown.missing, *unknown.guess.values()}
-    chosen = 0 if {"x", "y"} & fields else 4 if {"left", "right"} & fields else 1
+    likeliest = ((VOTES, 2), ("x", 0), ("y", 0), ("left", 4), ("right", 4))
+    chosen = next((at for field, at in likeliest if field in fields), 1)
     assert unknown.file is not None
     return _kinds(unknown.header, unknown.rows, unknown.file), chosen
 

@@ -1,7 +1,7 @@
 """Import of labels in the window: tables, truths and pictures, and questions about unknown headers."""
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from raterscope.app.study.labels import pictures_of
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
@@ -58,6 +58,19 @@ def test_an_unknown_header_may_be_of_labels_or_truths(window, qtbot, folder, kin
     qtbot.waitUntil(lambda: news in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert ("eve" in window.document.contents.annotators) is (kind == "labels")
+
+
+def test_a_short_table_is_asked_about_as_one_column_per_annotator(window, qtbot, folder):
+    table = written(folder / "short.csv", "task,anna,ben", "c0,cat,dog", "c1,dog,dog", "c2,cat,cat")
+    window.open_paths([table])
+    qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
+    dialog = window.findChild(ColumnMappingDialog)
+    assert any("do not show whether anna, ben are" in label.text() for label in dialog.findChildren(QLabel))
+    assert dialog.columns.kind.currentText() == "labels, one column per annotator"
+    assert dialog.mapping == {"task": "task", "anna": "votes", "ben": "votes"}
+    dialog.accept()
+    qtbot.waitUntil(lambda: "6 votes by 2 annotators" in window.status.message, timeout=LONG)
+    idle(window, qtbot)
 
 
 def test_a_file_with_unknown_columns_may_be_skipped(window, qtbot, folder):

@@ -17,6 +17,7 @@ from raterscope.app.formats.labels.table import (
     FIELDS,
     VOTES,
     detect_labels,
+    explain_few_rows,
     find_annotator_columns,
     read_label_table,
     read_true_labels,
@@ -118,7 +119,10 @@ def _read(
         return (read_probabilities(source.table(watch), annotator or path.stem),)
     if find_annotator_columns(head.table, mapping) and not truth:
         return read_wide_table(source.table(watch), mapping, watch)
-    return _read_rows(head, mapping, watch, truth=truth, annotator=annotator)
+    try:
+        return _read_rows(head, mapping, watch, truth=truth, annotator=annotator)
+    except UnknownColumns as unknown:
+        raise (None if mapping else explain_few_rows(head.table)) or unknown from None
 
 
 def _read_rows(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -325,6 +325,19 @@ def _is_number(cell: str) -> bool:
         return math.isfinite(float(cell))
     except ValueError:
         return False
+
+
+_CONFIDENCE = re.compile(
+    r"confidence|certainty|conf|sureness|confidence[ _-]?(score|level|rating)", re.IGNORECASE
+)
+
+
+def explain_confidence(table: Table, used: Collection[str]) -> list[str]:
+    """Return a notice if annotators gave a confidence beside each label, in a column that is not used."""
+    names = [name for name in table.header if name not in used and _CONFIDENCE.fullmatch(name.strip())]
+    return [
+        f"{plain(name, 40)} is not used: every label counts alike, however certain." for name in names[:1]
+    ]
 
 
 LONGEST_TEXT = 100_000

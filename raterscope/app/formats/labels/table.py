@@ -27,6 +27,7 @@ from raterscope.app.formats.labels.columns import (
     Columns,
     content_columns,
     contents_of,
+    explain_confidence,
     find_contents,
     read_columns,
     shorten_tasks,
@@ -286,6 +287,7 @@ def _read_question(
             return ()
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     notices = [*tables[0].notices, *_question_notices(columns, column, filled)]
+    notices += explain_confidence(head.table, {*column.values(), *by_hand})
     if refused.any():
         notices.append(f"{counted(int(refused.sum()), 'row')} skipped: the answer was rejected or ignored.")
     tables[0] = replace(tables[0], notices=tuple(notices))
@@ -501,6 +503,28 @@ def _has_meaning(name: str) -> bool:
 def _holds_few_answers(table: Table, name: str) -> bool:
     answers = {cell.strip() for cell in table.column(name)} - {""}
     return 1 < len(answers) <= min(_MAX_COMMON, len(table) // 2)
+
+
+def explain_few_rows(table: Table) -> UnknownColumns | None:
+    """Return the question whether columns that share answers in too few rows are annotators, or None."""
+    try:
+        column = _assign_wide_columns(table, {})
+    except UnknownColumns:
+        return None
+    others = [name for name in table.header if name not in column.values()]
+    answers = [{cell.strip() for cell in table.column(name)} - {""} for name in others]
+    together = set().union(*answers)
+    shared = len(together) < sum(map(len, answers))
+    if not shared or 2 * len(together) <= len(table) or any(map(_has_meaning, others)):
+        return None
+    guess = fields_of(column) | dict.fromkeys(others, VOTES)
+    problem = (
+        f"the labels of {counted(len(table), 'task')} do not show whether {plain_names(others, 4)} are "
+        "annotators; name the columns of annotators by hand (field votes)"
+    )
+    return UnknownColumns(
+        table.path, table.header, table.first_rows(), guess, ("annotator", "label"), problem
+    )
 
 
 def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.annotations import JOINT, Document, Remarks, join_choices
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import NO_NAMES, seconds_or_nan
@@ -33,6 +33,11 @@ _TEXT = r'"(?:[^"\\]|\\.)*"|\'[^\'\\]*\''
 _LIST = re.compile(rf"\[\s*((?:{_TEXT})(\s*,\s*(?:{_TEXT}))*)?\s*\]")
 """A list of texts as JSON and Python write it."""
 _NOTHING = {"na", "n/a", "nan", "null", "none", "<na>"}
+_PERHAPS_NOTHING = {
+    *_NOTHING, "?", "??", "skip", "skipped", "unsure", "not sure", "unknown", "idk", "no answer",
+    "don't know", "dont know", "do not know", "i don't know", "cannot tell", "can't tell",
+}  # fmt: skip
+"""Classes that may stand for a missing answer, in lower case."""
 
 
 def order_outputs(
@@ -56,7 +61,7 @@ def order_outputs(
         names, notices = _numbers(words)
     else:
         names = {text: text for text in sorted({text for text in texts if text} - {*NO_NAMES}, key=natural)}
-        notices = _case_notices(list(names))
+        notices = (*_case_notices(list(names)), *_nothing_notices(list(names)))
         if are_lists and any(JOINT in name for name in names):
             notices = (*notices, JOINT_NOTICE)
     outputs = tuple(dict.fromkeys(names.values()))
@@ -111,6 +116,15 @@ def _case_notices(outputs: Sequence[str]) -> tuple[str, ...]:
         if pairs
         else ()
     )
+
+
+def _nothing_notices(outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return a notice on answers that may stand for none."""
+    names = [name for name in outputs if name.casefold().replace("_", " ") in _PERHAPS_NOTHING]
+    if not names or len(names) == len(outputs):
+        return ()
+    words = "are classes. If they stand" if len(names) > 1 else "is a class. If it stands"
+    return (f"{plain_names(names, 4)} {words} for no answer, empty these cells before the import.",)
 
 
 def no_label_notice(rows: int) -> str:

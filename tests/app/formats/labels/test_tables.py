@@ -302,6 +302,35 @@ def test_a_column_an_annotator(file: Path) -> None:
     assert find_labels(path) == "labels"
 
 
+def test_a_short_table_with_shared_answers_is_asked_about(file: Path) -> None:
+    path = written(file, "task,anna,ben,carl\nt1,cat,dog,cat\nt2,dog,dog,dog\nt3,cat,cat,dog\n")
+    with pytest.raises(
+        UnknownColumns, match="the labels of 3 tasks do not show whether anna, ben, carl"
+    ) as e:
+        read_labels(path)
+    votes_of_all = {"task": "task", "anna": "votes", "ben": "votes", "carl": "votes"}
+    assert e.value.guess == votes_of_all
+    assert len(votes(table_of(path, votes_of_all))) == 9
+    with pytest.raises(UnknownColumns, match="no column is recognised as annotator or label"):
+        read_labels(written(file, "task,anna,ben\nt1,cat,1\nt2,dog,2\nt3,cat,3\n"))
+
+
+def test_classes_that_may_be_missing_answers_are_named(file: Path) -> None:
+    lines = [f"t{at},ann,{label}" for at, label in enumerate(("cat", "N/A", "dog", "skip", "?", "cat"))]
+    table = table_of(written(file, "\n".join(["task,annotator,label", *lines])))
+    assert table.outputs == ("?", "cat", "dog", "N/A", "skip")
+    assert "?, N/A, skip are classes" in table.notices[0]
+    only = table_of(written(file, "task,annotator,label\nt1,ann,unsure\nt2,ann,none\n"))
+    assert only.notices == ()
+
+
+def test_a_confidence_beside_labels_is_reported_as_unused(file: Path) -> None:
+    path = written(file, "task,annotator,label,Confidence\nt1,ann,cat,0.9\nt2,ann,dog,0.1\n")
+    assert "Confidence is not used" in table_of(path).notices[0]
+    by_hand = {"task": "task", "annotator": "annotator", "label": "label", "Confidence": "ignore"}
+    assert table_of(path, by_hand).notices == ()
+
+
 def test_a_wide_table_has_truths_and_summaries_beside_its_annotators(file: Path) -> None:
     path = written(file, "image,age,rater 1,rater 2,majority_vote,final\na,40,1,0,1,1\nb,50,1,1,1,0\n")
     table, truth = read_labels(path)
