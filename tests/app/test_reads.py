@@ -1,9 +1,10 @@
 """Every file is sniffed once and parsed once, however many kinds of annotation are taken from it."""
 
+import builtins
 import csv
+import io
 import json
 import os
-import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -24,26 +25,20 @@ MARKS = {("ann", "one.png"): [(10.5, 20.25), (30, 40)], ("bob", "one.png"): [(11
 SQUARE = [20, 20, 28, 20, 28, 28, 20, 28]
 
 
-_counts: Counter[Path] | None = None
-
-
-def _count_open(event: str, arguments: tuple) -> None:
-    if _counts is not None and event == "open" and isinstance(arguments[0], str):
-        path, mode = Path(arguments[0]), arguments[1] or "r"
-        if "w" not in mode and not path.is_dir():
-            _counts[path] += 1
-
-
-sys.addaudithook(_count_open)
-
-
 @pytest.fixture
-def opens():
+def opens(monkeypatch):
     """Count how often each file is opened to be read, by whatever library."""
-    global _counts
-    _counts = Counter()
-    yield _counts
-    _counts = None
+    counts: Counter[Path] = Counter()
+
+    def counted(file, mode="r", *more, **options):
+        if isinstance(file, str | Path) and "w" not in mode and not Path(file).is_dir():
+            counts[Path(file)] += 1
+        return opened(file, mode, *more, **options)
+
+    opened = io.open
+    for module in (builtins, io):
+        monkeypatch.setattr(module, "open", counted)
+    return counts
 
 
 def coco_of_all_kinds(path: Path) -> Path:

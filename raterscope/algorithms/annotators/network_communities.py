@@ -156,7 +156,9 @@ def factorise(
         return [search.run(start, check, unit) for start in starts]
 
     report = partial(watch, 0.0, "searching communities")
-    parts = parts_of(settings.restarts, 1 if size >= _MANY else settings.restarts)
+    # Links of all annotators are the same start in whatever order.
+    restarts = settings.restarts if settings.as_published or size > settings.most else 1
+    parts = parts_of(restarts, 1 if size >= _MANY else restarts)
     found = chain.from_iterable(run_parts(run, parts, report, stopped.set))
     best = min(found, key=lambda result: result.objective[-1])
     watch(1.0, "searching communities")
