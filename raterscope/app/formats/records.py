@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.masks.data import slices_of
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.packing import Voxels, voxels_of
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.formats.tables import Coded
 
@@ -272,15 +273,19 @@ class RaterMask:
     structure: str  # empty if the file does not name it
     grid: Grid  # grid of the complete image
     origin: tuple[int, int, int]  # (slice, row, column): the first voxel of `values` in the grid
-    # (Z, Y, X) or float32: a mask, or probabilities 0 to 1, cropped to the non-zero part; empty if nothing
-    # was marked
-    values: NDArray[np.bool_] | NDArray[np.float32]
+    voxels: Voxels  # the values, perhaps packed
     coding: Coding = NOTHING_CODED  # coded meaning of the structure
+
+    @property
+    def values(self) -> NDArray[np.bool_] | NDArray[np.float32]:
+        """Mask, or probabilities 0 to 1, (Z, Y, X), cropped to the non-zero part; empty without marks."""
+        return voxels_of(self.voxels)
 
     def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
         """Return the mask on the complete grid."""
-        mask: NDArray[Any] = np.zeros(self.grid.shape, dtype=self.values.dtype)
-        mask[slices_of(self.origin, self.values.shape)] = self.values
+        values = self.values
+        mask: NDArray[Any] = np.zeros(self.grid.shape, dtype=values.dtype)
+        mask[slices_of(self.origin, values.shape)] = values
         return mask
 
 

@@ -434,7 +434,7 @@ def _case_of(
     for name, mask in read:
         # A map whose only label is 1 is read as a binary mask; beside label maps it is their label 1.
         structure = mask.structure or ("label 1" if several else "structure")
-        placed = PlacedMask(0, name, structure, mask.origin, mask.values, mask.coding)
+        placed = PlacedMask(0, name, structure, mask.origin, mask.voxels, mask.coding)
         records.setdefault(structure, {})[name] = record_of(placed)
     return Case(_CASE, grid, records), layout
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import OPEN, Masks, Settled, box_around, overlap, slices_of
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.packing import Voxels, voxels_of
 from raterscope.algorithms.masks.voting import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
@@ -84,9 +85,13 @@ class PlacedMask:
     annotator: str | None  # none for the truth
     structure: str
     origin: Box  # (slice, row, column)
-    # (Z, Y, X) or float32: cropped; without voxels if nothing was marked
-    values: NDArray[np.bool_] | NDArray[np.float32]
+    voxels: Voxels  # the values, perhaps packed
     coding: Coding = NOTHING_CODED  # code of the structure in the file
+
+    @property
+    def values(self) -> NDArray[np.bool_] | NDArray[np.float32]:
+        """Mask or probabilities, (Z, Y, X), cropped; without voxels if nothing was marked."""
+        return voxels_of(self.voxels)
 
 
 @dataclass(frozen=True)
@@ -134,11 +139,13 @@ def add_masks(
         raters = [mask.annotator for mask in masks if mask.annotator is not None]
         notices = [*notices, *describe_spellings(connection, raters)]
         annotator_ids = number_annotators(connection, raters)
-        replaced = 0
+        replaced = empty = 0
         for step, mask in enumerate(masks):
             watch(step / len(masks), f"storing mask {step + 1:,} of {len(masks):,}")
             full_shape = shapes[mask.image]
-            ends = [start + n for start, n in zip(mask.origin, mask.values.shape, strict=True)]
+            record = record_of(mask)
+            empty += not record.values.any()
+            ends = [start + n for start, n in zip(mask.origin, record.values.shape, strict=True)]
             if min(mask.origin) < 0 or any(np.array(ends) > full_shape):
                 raise StudyError(f"the mask of {plain(mask.structure)} does not lie on its image", file=file)
             annotator_id = TRUTH if mask.annotator is None else annotator_ids[mask.annotator]
@@ -149,14 +156,14 @@ def add_masks(
                 (mask.image, annotator_id, number),
             ).fetchall()
             replaced += any(renamed.get(name, name) == present for (name,) in earlier)
-            voxels = int(np.count_nonzero(mask.values > 0.5))
+            voxels = int(np.count_nonzero(record.values > 0.5))
             connection.execute(
                 "INSERT OR REPLACE INTO masks(image, structure, annotator, import, voxels, object) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (*key, number, voxels, write_object(connection, record_of(mask))),
+                (*key, number, voxels, write_object(connection, record)),
             )
         store_codings(study, connection, _codings(masks))
-    return _in_words(masks, replaced, notices)
+    return _in_words(masks, empty, replaced, notices)
 
 
 def _codings(masks: Sequence[PlacedMask]) -> dict[str, Coding]:
@@ -337,9 +344,10 @@ def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: floa
 
 def record_of(mask: PlacedMask) -> MaskRecord:
     """Return a mask in its stored form."""
-    if mask.values.dtype == np.bool_:
-        return MaskRecord(mask.origin, mask.values.astype(np.bool_, copy=False), None)
-    return MaskRecord(mask.origin, None, mask.values.astype(np.float32, copy=False))
+    values = mask.values
+    if values.dtype == np.bool_:
+        return MaskRecord(mask.origin, values.astype(np.bool_, copy=False), None)
+    return MaskRecord(mask.origin, None, values.astype(np.float32, copy=False))
 
 
 def _free(connection: sqlite3.Connection, name: str) -> str:
@@ -358,13 +366,12 @@ def _last(run: RunEntry | None) -> int:
     return 2**62 if run is None or run.imported is None else run.imported
 
 
-def _in_words(masks: Sequence[PlacedMask], replaced: int, notices: Sequence[str]) -> str:
+def _in_words(masks: Sequence[PlacedMask], empty: int, replaced: int, notices: Sequence[str]) -> str:
     truths = sum(mask.annotator is None for mask in masks)
     raters = len({mask.annotator for mask in masks if mask.annotator is not None})
     text = counted(len(masks), "true mask" if truths == len(masks) and truths else "mask")
     text += f" on {counted(len({mask.image for mask in masks}), 'image')}"
     text += f" by {counted(raters, 'annotator')}" if raters else ""
-    empty = sum(not mask.values.any() for mask in masks)
     remarks = [f"{empty:,} of them empty"] if empty else []
     remarks += [f"{replaced:,} replacing an earlier mask"] if replaced else []
     return " ".join([text + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *notices])

@@ -76,7 +76,7 @@ def test_every_mask_comes_back_voxel_by_voxel(study: Study) -> None:
     soft = np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 3, 4)
     words = add_masks(
         study,
-        [marked(case.id, "b"), replace(marked(case.id, "a"), values=soft), marked(case.id, None, (0, 0, 0))],
+        [marked(case.id, "b"), replace(marked(case.id, "a"), voxels=soft), marked(case.id, None, (0, 0, 0))],
         "masks.nrrd",
         ["Read so."],
     )
@@ -141,7 +141,7 @@ def test_voxels_settled_outside_of_the_image_are_damage(study: Study) -> None:
 
 def test_the_input_of_a_fusion_holds_all_masks_and_what_was_settled(study: Study) -> None:
     case = add_case(study, "case 1", GRID)
-    empty = replace(marked(case.id, "nothing"), values=np.zeros((0, 0, 0), dtype=bool))
+    empty = replace(marked(case.id, "nothing"), voxels=np.zeros((0, 0, 0), dtype=bool))
     add_masks(study, [marked(case.id, "a"), marked(case.id, "b", (2, 7, 6)), empty], "first")
     settled = Settled((4, 18, 0), np.array([[[1, 0, OPEN]]], dtype=np.int8))
     region = RegionSubject(structure="nodule", origin=(4, 18, 0), shape=(1, 1, 3))

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.packing import pack
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError, plain
@@ -66,6 +67,10 @@ from raterscope.app.formats.untrusted import is_number, refuse_size, text_of
 _MAX_KEPT = 2_000_000_000
 _ALWAYS_KEPT = 300_000_000
 _KEPT_A_BYTE = 20
+_MAX_DRAWN = 20_000_000_000
+_DRAWN_A_BYTE = 100_000
+"""Limits of pixels that are drawn one mask after the other, and kept packed: they need time, not memory."""
+
 _MAX_STRUCTURES = 20
 _NAMED = 10
 _MAX_BOXES = 1_000_000
@@ -127,15 +132,15 @@ def describe_unknown(noun: str, numbers: Collection[int]) -> str:
     return f"Skipped: {noun}{plural} {text}{more}, which the file marks but does not describe."
 
 
-def refuse_total(path: Path, voxels: int) -> None:
+def refuse_total(path: Path, voxels: int, most: int = _MAX_KEPT, per_byte: int = _KEPT_A_BYTE) -> None:
     """Raise `InputError` for marks with more voxels in total than the file's size allows.
 
-    `path`: the file, which may have 300 million voxels and 20 more for each byte. `voxels`: voxels in the
-    boxes of all its marks, counted before drawing.
+    `path`: the file, which may have 300 million voxels and `per_byte` more for each byte. `voxels`: voxels in
+    the boxes of all its marks, counted before drawing.
     """
-    most = min(_MAX_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
+    most = min(most, _ALWAYS_KEPT + per_byte * path.stat().st_size)
     if voxels > most:
-        text = f"marks {voxels / 1e6:,.0f} million pixels in total, which need {voxels / 1e9:,.1f} GB"
+        text = f"marks {voxels / 1e6:,.0f} million pixels in total"
         expected = f"expected {most // 1_000_000:,} million at most"
         raise InputError(f"{text}; {expected}. Split it into files of fewer images or annotators", file=path)
 
@@ -196,7 +201,8 @@ class MaskCollector:
         if not self._marks and self._boxes:
             self._marks, self._boxes = self._boxes, {}
             self.left_out["filled boxes"] = 0
-        refuse_total(self.path, sum(map(_pixels_of, self._marks.values())))
+        pixels = sum(map(_pixels_of, self._marks.values()))
+        refuse_total(self.path, pixels, _MAX_DRAWN, _DRAWN_A_BYTE)
         marked: dict[str | None, dict[str, None]] = {}
         for _, item, structure in self._marks:
             marked.setdefault(item, {})[structure] = None
@@ -210,7 +216,8 @@ class MaskCollector:
                 if key not in self._marks and key in self._boxes:
                     continue  # the annotator marked something of unknown shape
                 origin, values = self._draw(self._marks.pop(key, []))  # releases its drawings
-                masks.append(RaterMask(annotator, item, structure, grid, origin, values))
+                voxels = values if pixels <= _ALWAYS_KEPT else pack(values)
+                masks.append(RaterMask(annotator, item, structure, grid, origin, voxels))
         return tuple(masks)
 
     def notices(self) -> list[str]:

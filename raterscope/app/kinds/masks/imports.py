@@ -201,7 +201,7 @@ def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMa
     mask = attributed.mask
     if mask.grid.same_as(grid):
         return PlacedMask(
-            image, attributed.annotator, attributed.structure, mask.origin, mask.values, mask.coding
+            image, attributed.annotator, attributed.structure, mask.origin, mask.voxels, mask.coding
         )
     drawn_on = next((even for even in (grid, *grid.simplified) if even.same_voxels(mask.grid)), grid)
     origin, values = crop(resample(mask.whole(), mask.grid, drawn_on))

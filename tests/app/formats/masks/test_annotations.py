@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from PIL import Image
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
 from raterscope.app.formats.records import MaskTable
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks, mask_entries
 from tests.app.formats.masks.test_shapes import brush, packed, runs
 
 MASK = np.zeros((10, 20), dtype=bool)
@@ -376,5 +379,42 @@ def test_marks_larger_than_the_memory_allows_are_refused_with_what_to_do(tmp_pat
     }
     path = tmp_path / "large.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"841 million .* 0\.8 GB; .* 300 million .* fewer images or annot"):
+    with pytest.raises(InputError, match=r"841 million .* 3\d\d million .* fewer images or annot"):
         read_masks(path)
+
+
+def test_masks_of_many_large_images_need_little_memory(tmp_path):
+    rows, columns, images = 3000, 4000, 27
+    first = [rows * number for number in range(1, images + 1)]
+    content = {
+        "images": [
+            {"id": at, "file_name": f"{at}.png", "width": columns, "height": rows} for at in range(images)
+        ],
+        "annotations": [
+            {
+                "id": at, "image_id": at, "category_id": 1, "annotator": "anna",
+                "segmentation": {"size": [rows, columns], "counts": [before, rows * columns - before - 5, 5]},
+            }
+            for at, before in enumerate(first)
+        ],
+        "categories": [{"id": 1, "name": "cell"}],
+    }  # fmt: skip
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(content))
+    tracemalloc.start()
+    table = read_masks(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6 * rows * columns  # all masks together have 27 times as many pixels as an image
+    for at, mask in enumerate(table.masks):
+        assert np.count_nonzero(mask.values) == rows * columns - first[at] - 5
+    with Study.create(tmp_path / "s.rscope") as study:
+        grid = table.masks[0].grid
+        placed = [
+            PlacedMask(add_case(study, mask.item, grid).id, "anna", "cell", mask.origin, mask.voxels)
+            for mask in table.masks[:2]
+        ]
+        assert add_masks(study, placed, "large.json") == "2 masks on 2 images by 1 annotator."
+        assert [entry.voxels for entry in mask_entries(study)] == [
+            rows * columns - some - 5 for some in first[:2]
+        ]
