@@ -264,12 +264,14 @@ def _signed(canvas: BoolArray, spacing: tuple[float, float, float]) -> FloatArra
 
 
 def skipped_slices(masks: Masks) -> tuple[str, ...]:
-    """List slices that a rater left empty between marked slices, where most other raters marked.
+    """List slices that a rater left empty, where most other raters marked.
 
-    Fusion treats an empty slice as background, and cannot distinguish a forgotten slice from it.
+    These are slices between marked slices, and large parts of the structure before or after them. Of a rater
+    who drew only some slices, such as every second one, all slices between them are listed. Fusion treats an
+    empty slice as background, and cannot distinguish a forgotten slice from it.
 
-    `masks`: masks of one structure. There is a sentence for each rater; slices count from 1 in the whole
-    image.
+    `masks`: masks of one structure. There is a sentence for each rater, and one for all raters who drew only
+    some slices; slices count from 1 in the whole image.
 
     Examples
     --------
@@ -279,33 +281,73 @@ def skipped_slices(masks: Masks) -> tuple[str, ...]:
     >>> skipped_slices(Masks(values, ("ann", "ben", "cem")))
     ('cem marked nothing on slices 3 and 4, between slices that cem marked; most other raters did.',)
     """
-    drawn = np.array([[marked(value).any() for value in values] for values in masks.values])
+    layers = [marked(values) for values in masks.values]
+    drawn = np.array([layer.any(axis=(1, 2)) for layer in layers])
     skipped = []
+    sparse: list[str] = []
+    left_out = np.zeros(drawn.shape[1], dtype=np.bool_)
     for p, name in enumerate(masks.annotators):
         own = np.flatnonzero(drawn[p])
-        others = np.delete(drawn, p, axis=0)
-        if not len(own) or not len(others):
+        if not len(own):
             continue
-        inside = np.arange(own[0], own[-1] + 1)
-        empty = inside[~drawn[p, inside] & (others[:, inside].mean(axis=0) > _MOST)]
-        if len(empty):
-            numbers = [str(at + masks.origin[0] + 1) for at in empty]
-            slices = f"slice {numbers[0]}" if len(numbers) == 1 else f"slices {_listed(numbers)}"
+        between = np.zeros_like(drawn[p])
+        between[own[0] : own[-1]] = True
+        if _draws_some(layers[p], own):
+            sparse.append(name)
+            left_out |= between & ~drawn[p]
+            continue
+        others = np.delete(drawn, p, axis=0)
+        if not len(others):
+            continue
+        by_others = others.mean(axis=0) > _MOST
+        empty = by_others & ~drawn[p]
+        if (between & empty).any():
             skipped.append(
-                f"{name} marked nothing on {slices}, between slices that {name} marked; "
-                "most other raters did."
+                f"{name} marked nothing on {_slices(masks, between & empty)}, between slices that {name} "
+                "marked; most other raters did."
             )
+        if (~between & empty).sum() >= max(_MANY, _LARGE * by_others.sum()):
+            skipped.append(
+                f"{name} marked nothing on {_slices(masks, ~between & empty)}, which most other raters "
+                f"marked. If {name} did not read them, the differences there are no errors."
+            )
+    if sparse:
+        skipped.append(
+            f"{_listed(sparse)} may have drawn only some slices: {_slices(masks, left_out)} are empty "
+            "between marks of the same place. If so, interpolate these slices in the program that drew them, "
+            "and import again: fusion treats empty slices as background."
+        )
     return tuple(skipped)
 
 
 _MOST = 0.5
+_GAPS = 2
+"""Minimum number of gaps by which a rater draws only some slices; one gap may be between two parts."""
+
+_MANY, _LARGE = 3, 1 / 3
+"""Minimum number of empty slices before or after a rater's, and their share of the others' slices."""
+
+
+def _draws_some(layer: BoolArray, own: NDArray[np.intp]) -> bool:
+    """Return whether at least half of the steps from a drawn slice to the next skip slices of one part."""
+    gaps = sum(
+        bool((layer[low] & layer[high]).any()) for low, high in pairwise(own.tolist()) if high > low + 1
+    )
+    return gaps >= max(_GAPS, _MOST * (len(own) - 1))
+
+
+def _slices(masks: Masks, chosen: BoolArray) -> str:
+    numbers = [str(at + masks.origin[0] + 1) for at in np.flatnonzero(chosen)]
+    return f"slice {numbers[0]}" if len(numbers) == 1 else f"slices {_listed(numbers)}"
+
+
 _NAMED = 6
 
 
-def _listed(numbers: list[str]) -> str:
-    if len(numbers) > _NAMED:
-        return f"{', '.join(numbers[:_NAMED])} and {len(numbers) - _NAMED} more"
-    return f"{', '.join(numbers[:-1])} and {numbers[-1]}"
+def _listed(names: list[str]) -> str:
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 Combination = Literal["add", "subtract", "intersect", "replace"]

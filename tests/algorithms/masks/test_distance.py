@@ -9,7 +9,13 @@ import pytest
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
 from raterscope.algorithms.masks.data import OPEN, Masks
-from raterscope.algorithms.masks.distance import domain, interpolate, logit_distance, signed_distance
+from raterscope.algorithms.masks.distance import (
+    domain,
+    interpolate,
+    logit_distance,
+    signed_distance,
+    skipped_slices,
+)
 from tests.algorithms.masks.staple_cases import ball
 
 
@@ -151,3 +157,36 @@ def test_a_mask_at_the_images_edge():
     result = interpolate(drawn, SPACING)
     assert np.count_nonzero(drawn[0]) < np.count_nonzero(result[2]) < np.count_nonzero(drawn[4])
     assert result[2][0, 0]
+
+
+def bars(*slices: range) -> Masks:
+    """Draw the same square on some of 20 slices for each rater."""
+    values = np.zeros((len(slices), 20, 8, 8), dtype=bool)
+    for value, drawn in zip(values, slices, strict=True):
+        value[list(drawn), 2:6, 2:6] = True
+    return Masks(values, ("ann", "ben", "cem")[: len(slices)], origin=(3, 0, 0), frame=(40, 8, 8))
+
+
+def test_raters_who_all_draw_every_second_slice_are_listed_together():
+    (notice,) = skipped_slices(bars(range(4, 13, 2), range(4, 11, 2)))
+    assert notice.startswith("ann and ben may have drawn only some slices: slices 9, 11, 13 and 15 are empty")
+    (notice,) = skipped_slices(bars(range(4, 13, 2), range(3, 13), range(3, 13)))
+    assert notice.startswith("ann may have drawn only some slices: slices 9, 11, 13 and 15 are empty")
+
+
+def test_separate_parts_are_not_taken_for_skipped_slices():
+    parts = bars(range(0, 20), range(0, 20))
+    parts.values[:, [5, 6, 13]] = False  # three parts above each other
+    assert skipped_slices(parts) == ()
+    nodes = bars(range(4, 9, 2), range(4, 9, 2))
+    nodes.values[:, 6] = np.roll(nodes.values[:, 6], 4, axis=-1)
+    assert skipped_slices(nodes) == ()
+
+
+def test_a_rater_of_part_of_the_slices_is_listed():
+    (notice,) = skipped_slices(bars(range(2, 18), range(3, 17), range(3, 8)))
+    assert notice.startswith(
+        "cem marked nothing on slices 12, 13, 14, 15, 16, 17 and 3 more, which most other"
+    )
+    assert skipped_slices(bars(range(2, 18), range(3, 17), range(3, 13))) == ()  # 4 of 14
+    assert skipped_slices(bars(range(2, 5), range(2, 5), range(2, 3))) == ()  # a small structure
