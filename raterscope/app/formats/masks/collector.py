@@ -68,8 +68,11 @@ _MAX_KEPT = 2_000_000_000
 _ALWAYS_KEPT = 300_000_000
 _KEPT_A_BYTE = 20
 _MAX_DRAWN = 20_000_000_000
-_DRAWN_A_BYTE = 100_000
-"""Limits of pixels that are drawn one mask after the other, and kept packed: they need time, not memory."""
+_DRAWN_A_BYTE = 2_000
+_LARGEST_DRAWN = 50_000_000
+"""Limits of pixels of masks that are drawn one after the other and kept packed: in total, for each byte of
+the file, and of a mask.
+"""
 
 _MAX_STRUCTURES = 20
 _NAMED = 10
@@ -201,8 +204,12 @@ class MaskCollector:
         if not self._marks and self._boxes:
             self._marks, self._boxes = self._boxes, {}
             self.left_out["filled boxes"] = 0
-        pixels = sum(map(_pixels_of, self._marks.values()))
-        refuse_total(self.path, pixels, _MAX_DRAWN, _DRAWN_A_BYTE)
+        sizes = list(map(_pixels_of, self._marks.values()))
+        pixels = sum(sizes)
+        if max(sizes, default=0) <= _LARGEST_DRAWN:
+            refuse_total(self.path, pixels, _MAX_DRAWN, _DRAWN_A_BYTE)
+        else:
+            refuse_total(self.path, pixels)
         marked: dict[str | None, dict[str, None]] = {}
         for _, item, structure in self._marks:
             marked.setdefault(item, {})[structure] = None
