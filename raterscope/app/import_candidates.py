@@ -30,7 +30,7 @@ from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.text import natural
 
 _DICOMDIR = "dicomdir"
-_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", *WORKBOOKS)
+_TABLES = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".tsv", ".parquet", *WORKBOOKS)
 _LISTS = {
     "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",
     "true-ranking": "rankings", "scores": "tables", "image": "images", "masks": "masks",

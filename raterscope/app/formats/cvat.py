@@ -61,7 +61,7 @@ class CvatDocument(Document):
 
     def contents(self) -> frozenset[Content]:
         """Find which sorts of annotations there are."""
-        tags = {shape.tag for image in self._root.iterfind("image") for shape in image}
+        tags = {shape.tag for image in self._root.iterfind("image") for shape in _drawn(image)}
         return frozenset(_CONTENTS.get(tag, "marks") for tag in tags)
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
@@ -78,7 +78,7 @@ class CvatDocument(Document):
             name, number = text_of(image.get("name", "")), f"image {at + 1}"
             width, height = (_side(image.get(side)) for side in ("width", "height"))
             item = Item(name, number, width, height, f"image {name or number}")
-            annotations = tuple(_annotation(shape, item.title) for shape in image)
+            annotations = tuple(_annotation(shape, item.title) for shape in _drawn(image))
             annotator = tasks.get(image.get("task_id", ""), default)
             yield AnnotationSet(
                 item, annotator, annotations, is_complete=True, question="",
@@ -108,6 +108,18 @@ def _assignee(element: Any) -> str | None:
     if assignee is None:
         return None
     return text_of(assignee.findtext("username") or assignee.text or "") or None
+
+
+def _drawn(image: Any) -> Iterator[Any]:
+    """Yield the shapes of an image; of a skeleton, its points within the image, named "SKELETON: POINT"."""
+    for shape in image:
+        if shape.tag != "skeleton":
+            yield shape
+            continue
+        for point in shape.iterfind("points"):
+            if point.get("outside") != "1":
+                label = f"{shape.get('label', '')}: {point.get('label', '')}"
+                yield ElementTree.Element("points", {**point.attrib, "label": label})
 
 
 def _annotation(shape: Any, item: str) -> Annotation:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
 import gzip
 import io
 import itertools
+import lzma
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,8 +29,12 @@ _NUMBER_CELL = re.compile(r"(^|[,;\t|])\s*[-+]?\d+([.,]\d*)?\s*([,;\t|\r\n]|$)")
 _SAMPLED = 50
 """Number of lines by which the delimiter is detected."""
 BATCH = 10_000
-_GZIP = b"\x1f\x8b"
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".7z", ".rar")
+_PACKERS: dict[bytes, tuple[str, Callable[[BinaryIO], Any]]] = {
+    b"\x1f\x8b": ("gzip", gzip.open), b"BZh": ("bzip2", bz2.open), b"\xfd7zXZ\0": ("xz", lzma.open),
+}  # fmt: skip
+"""By the first bytes of a compressed file: the program, and the function that reads it."""
+
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".7z", ".rar")
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 
 csv.field_size_limit(LONGEST_CELL)
@@ -58,7 +64,7 @@ def read_table_bytes(path: Path, most: int = -1, file: BinaryIO | None = None) -
 
 
 def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
-    """Open a file that may be a table; gzip is decompressed while reading, a spreadsheet becomes CSV.
+    """Open a file that may be a table; it is decompressed while reading, a spreadsheet becomes CSV.
 
     `file`: the file, if already open; closing the result closes it.
     """
@@ -71,23 +77,26 @@ def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
 
 
 def is_packed(stream: BinaryIO) -> bool:
-    """Return whether a file is compressed by gzip."""
-    packed = stream.read(len(_GZIP)) == _GZIP
+    """Return whether a file is compressed by gzip, bzip2 or xz."""
+    start = stream.read(8)
     stream.seek(0)
-    return packed
+    return start.startswith(tuple(_PACKERS))
 
 
 def may_be_text(start: bytes) -> bool:
-    """Return whether a file with these first bytes may be text, also compressed by gzip."""
-    return start.startswith(_GZIP) or bool(possible_encodings(start))
+    """Return whether a file with these first bytes may be text, also compressed."""
+    return start.startswith(tuple(_PACKERS)) or bool(possible_encodings(start))
 
 
 class _Unpacked(RawIOBase):
-    """Decompressed gzip file with a size limit, because a small file may decompress to gigabytes."""
+    """Decompressed file with a size limit, because a small file may decompress to gigabytes."""
 
     def __init__(self, path: Path, packed: BinaryIO) -> None:
         self._path, self._packed = path, packed
-        self._stream, self._read = gzip.GzipFile(fileobj=packed), 0
+        start = packed.read(8)
+        packed.seek(0)
+        self._program, unpack = next(some for begin, some in _PACKERS.items() if start.startswith(begin))
+        self._stream, self._read = unpack(packed), 0
         self._most = min(_LONGEST_UNPACKED, _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * path.stat().st_size)
 
     def readable(self) -> bool:
@@ -98,8 +107,11 @@ class _Unpacked(RawIOBase):
         """Fill a buffer; return the number of bytes."""
         try:
             data = self._stream.read(len(buffer))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError("is damaged: it cannot be unpacked by gzip", file=self._path) from error
+        except (EOFError, zlib.error, lzma.LZMAError, MemoryError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            problem = f"is damaged: it cannot be unpacked by {self._program}"
+            raise InputError(problem, file=self._path) from error
         self._read += len(data)
         if self._read > self._most:
             most = self._most >> 20

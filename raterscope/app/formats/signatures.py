@@ -92,7 +92,6 @@ _CONVERTED = f"convert it to COCO, or points to {_TABLE}"
 
 _EXPORTED = "import the export of its classifications"
 _SAVED = "save the table as CSV or Parquet"
-_PACKED = "unpack it, or compress it by gzip instead"
 
 _YOLO = re.compile(rb"\d+( (0|1|[01]?\.\d+([eE][-+]?\d+)?)){4,}\s*(\n|$)")
 """Pattern of a box or polygon of YOLO: the class, then shares of the image's width and height."""
@@ -157,9 +156,7 @@ _UNREAD: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (_begins(bytes(12) + b"\xc2\xea\x81\x60"), f"is a file of SAS; {_SAVED}"),
     (_begins(b"\x80\x04\x95", b"\x80\x05\x95"), f"is a pickle of Python; {_SAVED}"),
     (_begins(b"\x89HDF"), f"is an HDF5 file; {_SAVED}, or an image as TIFF, a volume as NIfTI"),
-    (_begins(b"\xfd7zXZ\0"), f"is compressed by xz; {_PACKED}"),
-    (_begins(b"\x28\xb5\x2f\xfd"), f"is compressed by zstd; {_PACKED}"),
-    (_begins(b"BZh"), f"is compressed by bzip2; {_PACKED}"),
+    (_begins(b"\x28\xb5\x2f\xfd"), "is compressed by zstd; unpack it, or compress it by gzip instead"),
     (
         lambda start: _is_table("annotation_id", "lead_time")(start) and b"original_width" in start,
         "is a table of Label Studio with drawings; export it as JSON",

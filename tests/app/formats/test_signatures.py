@@ -1,10 +1,8 @@
 """Files of annotation tools that are not read: one sentence says what to import instead."""
 
-import bz2
 import csv
 import io
 import json
-import lzma
 from pathlib import Path
 
 import pytest
@@ -97,8 +95,6 @@ def table(*rows: list[str]) -> str:
         ("old.dta", b"\x73\x02\x01\0" + bytes(60), "is a file of Stata"),
         ("votes.pkl", b"\x80\x04\x95" + bytes(60), "is a pickle"),
         ("votes.h5", b"\x89HDF\r\n\x1a\n" + bytes(60), "is an HDF5 file"),
-        ("votes.csv.xz", lzma.compress(b"a,b\n"), "is compressed by xz; unpack it"),
-        ("votes.csv.bz2", bz2.compress(b"a,b\n"), "is compressed by bzip2"),
         ("votes.csv.zst", b"\x28\xb5\x2f\xfd" + bytes(60), "is compressed by zstd"),
         ("lines.json", '{"text": "a"}\n{"text": "b"}\n', r"rename it to lines\.jsonl"),
     ],

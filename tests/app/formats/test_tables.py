@@ -1,8 +1,10 @@
 """Tables of clicks and of true places, as spreadsheets and strangers write them."""
 
+import bz2
 import csv
 import gzip
 import io
+import lzma
 import math
 import zipfile
 from collections.abc import Callable, Sequence
@@ -517,12 +519,16 @@ def test_reading_can_be_cancelled_at_any_report(file: Path) -> None:
             read(file, watch=watch)
 
 
-def test_what_gzip_packed_is_read(tmp_path: Path) -> None:
-    packed = written(tmp_path / "clicks.csv.gz", gzip.compress(PLAIN.encode("utf-16")))
+PACKERS = [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)]
+
+
+@pytest.mark.parametrize(("suffix", "compress"), PACKERS)
+def test_compressed_tables_are_read(tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]) -> None:
+    packed = written(tmp_path / f"clicks.csv.{suffix}", compress(PLAIN.encode("utf-16")))
     assert rows(read_clicks(packed)) == rows(read_clicks(written(tmp_path / "clicks.csv", PLAIN)))
     votes = "task,annotator,label\n" + "".join(f"t{n},w{n % 7},{n % 2}\n" for n in range(5000))
-    for ending, text in ((".tsv.gz", votes.replace(",", "\t")), (".csv.gz", votes + "only one\n")):
-        path = written(tmp_path / f"votes{ending}", gzip.compress(text.encode()))
+    for ending, text in (("tsv", votes.replace(",", "\t")), ("csv", votes + "only one\n")):
+        path = written(tmp_path / f"votes.{ending}.{suffix}", compress(text.encode()))
         if "only one" in text:
             with pytest.raises(InputError, match="1 cell, where the header has 3") as caught:
                 read_labels(path)
@@ -531,13 +537,15 @@ def test_what_gzip_packed_is_read(tmp_path: Path) -> None:
             assert len(read_labels(path)[0].task) == 5000
 
 
-def test_what_gzip_packed_is_bounded_and_may_be_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("suffix", "compress"), PACKERS)
+def test_compressed_tables_are_bounded_and_may_be_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, compress: Callable[[bytes], bytes]
 ) -> None:
-    packed = gzip.compress((PLAIN + "ann,a.png,1,2\n" * 100_000).encode())
-    for path in (tmp_path / "clicks.csv.gz", tmp_path / "clicks.csv"):  # by content, not by name
-        with pytest.raises(InputError, match="damaged"):
-            read_clicks(written(path, packed[: len(packed) // 2]))
+    packed = compress((PLAIN + "ann,a.png,1,2\n" * 100_000).encode())
+    for path in (tmp_path / f"clicks.csv.{suffix}", tmp_path / "clicks.csv"):  # by content, not by name
+        for damaged in (packed[: len(packed) // 2], packed[:12] + bytes(20) + packed[32:]):
+            with pytest.raises(InputError, match="damaged"):
+                read_clicks(written(path, damaged))
         monkeypatch.setattr(dialects, "_LONGEST_UNPACKED", 1 << 20)
         with pytest.raises(InputError, match="unpacks to more than 1 MB"):
             read_clicks(written(path, packed))

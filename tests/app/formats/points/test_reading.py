@@ -186,6 +186,18 @@ class TestOthers:
         assert (clicks.x.tolist(), clicks.y.tolist()) == ([1, 3], [2, 4.5])
         assert clicks.looked == {(0, 0), (0, 1)}
 
+    def test_the_points_of_skeletons_are_clicks_except_those_outside(self, written):
+        point = '<points label="{}" outside="{}" points="{}"/>'
+        drawn = "".join(
+            point.format(*some) for some in (("eye", 0, "1,2"), ("ear", 0, "3,4.5"), ("tail", 1, "0,0"))
+        )
+        skeleton = f'<skeleton label="cat" z_order="0">{drawn}</skeleton>'
+        job = "<meta><job><assignee>ann</assignee></job></meta>"
+        text = f'<annotations>{job}<image name="one.png">{skeleton}</image></annotations>'
+        clicks = read_points(written("a.xml", text)).clicks
+        assert (clicks.x.tolist(), clicks.y.tolist()) == ([1, 3], [2, 4.5])
+        assert [clicks.classes[at] for at in clicks.label] == ["cat: eye", "cat: ear"]
+
     @pytest.mark.parametrize("points", ["", "1;2", "1,nan", "1,2,3,4", "a,b"])
     def test_points_of_a_job_that_cannot_be_read(self, written, refusal, points):
         text = f'<annotations><image name="one.png"><points points="{points}"/></image></annotations>'
