@@ -106,7 +106,7 @@ def test_annotators_who_copy_clicks_are_named_in_window_and_report_but_not_in_bl
     path = tmp_path / "copied.rscope"
     copied_clicks(path)
     open_study(window, qtbot, path)
-    named = "first, second (0 px apart"
+    named = "first, second (the same positions)"
     assert named in window.workspace.notes.notes()["Copied clicks"]
     window.workspace.core.toggle_blind()
     assert "Copied clicks" not in window.workspace.notes.notes()

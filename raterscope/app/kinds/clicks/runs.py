@@ -111,7 +111,11 @@ def copies_in_words(copies: Iterable[Mapping[str, Any]]) -> str:
     try:
         groups = [
             f"{listed([plain(str(name), 40) for name in group['annotators']], 6)} "
-            f"({group['distance']:.2g} px apart; independent clicks would be {group['expected']:.2g} px)"
+            + (
+                f"({group['distance']:.2g} px apart; independent clicks would be {group['expected']:.2g} px)"
+                if group["distance"] > 0
+                else "(the same positions)"
+            )
             for group in copies
         ]
     except (KeyError, TypeError, ValueError):  # the log of a damaged study
