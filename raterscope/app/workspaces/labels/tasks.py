@@ -138,19 +138,20 @@ class TaskReview(LabelsPart):
         if item is not None and item != scene.question.id:
             return
         self._read_decided()
-        self._list()
         self._by_hand = False
         if self._writing:
             self._writing = False
             task = self.current
             self._show_objection(self._objection, None if task is None else scene.labels.tasks[task])
             self.go(1, finish=True)
-        elif back_to is not None and back_to in scene.number_of:
-            self._show_objection("", None)
-            self.go_to(scene.number_of[back_to])
+            self._list()  # after the step, because a decided task may leave the list
         else:
             self._show_objection("", None)
-            self._show_task()
+            self._list()
+            if back_to is not None and back_to in scene.number_of:
+                self.go_to(scene.number_of[back_to])
+            else:
+                self._show_task()
         self.changed.emit()
 
     def go_to(self, task: int | None) -> None:
@@ -392,19 +393,21 @@ class TaskReview(LabelsPart):
         elif self._begin and entering is not None:
             self._begin = False
             self._queue.select(None)
-            rows = candidate_rows(self._waits(entering[2]), len(order), None, entering[1])
-            self.go_to(int(order[rows[0]]) if rows else None)
+            rows = candidate_rows(self._waits(entering[2]), len(self._queue.order), None, entering[1])
+            self.go_to(int(self._queue.order[rows[0]]) if rows else None)
         elif self._begin:
             self._begin = False
-            self.go_to(int(order[0]) if len(order) else None)
+            self.go_to(self._queue.first)
         else:
             self._show_task()
         self.changed.emit()
 
     def _list(self) -> None:
-        session = self._session
+        session, order = self._session, self._order
+        if self._filter[1] == "undecided":
+            order = order[self.decided[order] == OPEN]
         listed = view.tasks_view(
-            session.scene, session.analysis, self.decided, self._order, frozenset(self._contested()),
+            session.scene, session.analysis, self.decided, order, frozenset(self._contested()),
             self._notes(), blind=session.blind,
         )  # fmt: skip
         self._queue.set_view(listed)
@@ -447,7 +450,7 @@ def in_order(
     keep = np.ones(count, dtype=bool)
     if key == "undecided":
         known_labels = np.full(count, OPEN) if scene.fusion is None else scene.fusion.known
-        keep &= (decided == OPEN) & (known_labels == OPEN)
+        keep &= known_labels == OPEN  # the list omits decided tasks, which return after undo
     elif key == "decided":
         keep &= decided != OPEN
     elif key == "gold":

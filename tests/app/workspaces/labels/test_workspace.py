@@ -401,3 +401,17 @@ def test_status_line_and_empty_views_name_what_is_read_while_the_screen_is_empty
     fused.workspace.navigation.read_again()  # the screen is not empty meanwhile
     idle(fused, qtbot)
     assert not any("…" in words for words in statuses)
+
+
+def test_a_decided_task_leaves_the_list_of_undecided_ones_until_undo(fused, qtbot):
+    workspace = fused.workspace
+    before = workspace.queue.order.tolist()
+    task = workspace.tasks.current
+    key(fused, qtbot, Qt.Key.Key_1)
+    idle(fused, qtbot)
+    assert workspace.queue.order.tolist() == [other for other in before if other != task]
+    assert workspace.tasks.current in workspace.queue.order
+    key(fused, qtbot, Qt.Key.Key_Z)
+    idle(fused, qtbot)
+    assert workspace.queue.order.tolist() == before
+    assert workspace.tasks.current == task
