@@ -30,6 +30,7 @@ GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
 MAX_LISTED = 500
 UNFUSED = "Press Fuse (F5), then select an annotator to plot their bias over time."
 NO_PATH = "No annotator could be tested for a bias: see why beside each annotator."
+COVERED_RANKING = "In blind mode, the ranking is shown once every annotator is decided."
 COVERED = "Answers of others and results of the model are shown once you have decided."
 
 
@@ -69,7 +70,8 @@ def listed(
 ) -> NDArray[np.int64]:
     """Return the annotators that pass a filter: conflicting decisions first, then by strength of evidence.
 
-    All annotators include those that the run excludes, at the end. `text`: text that the name must contain.
+    All annotators include those that the run excludes, at the end. In blind mode the order is that of the
+    import, and filters by results list decided annotators only. `text`: text that the name must contain.
     `key`: key of `ANNOTATOR_FILTERS`.
     """
     names = scene.names
@@ -90,10 +92,14 @@ def listed(
     elif key in NOTES:
         noted = [annotator for annotator, counts in (notes or {}).items() if NOTES[key] in counts]
         keep &= np.isin(np.arange(len(names)), noted)
+    if scene.blind and key in ("flagged", "untested", *BEHAVIOURS):
+        keep &= decided != OPEN
     if text:
         part = text.casefold()
         keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
-    evidence = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.evidence, nan=-1e9)
+    evidence = np.zeros(len(names))
+    if cut is not None and not scene.blind:
+        evidence = np.nan_to_num(cut.evidence, nan=-1e9)
     annotators = np.flatnonzero(keep)
     first = np.isin(annotators, list(contested))
     return annotators[np.lexsort((-evidence[annotators], ~analysis.took_part[annotators], ~first))]
@@ -216,6 +222,11 @@ def _columns(value: NDArray[np.floating], annotators: NDArray[np.int64]) -> NDAr
 def _named(scene: Scene, annotators: NDArray[np.int64]) -> tuple[str, ...]:
     names = scene.names
     return names if len(annotators) == len(names) else tuple(names[number] for number in annotators.tolist())
+
+
+def covers_ranking(scene: Scene, analysis: Analysis, decided: NDArray[np.int8]) -> bool:
+    """Return whether the ranking is hidden: in blind mode, until every annotator is decided."""
+    return scene.blind and bool((analysis.took_part & (decided == OPEN)).any())
 
 
 def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:

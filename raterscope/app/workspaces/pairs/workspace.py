@@ -311,11 +311,19 @@ class PairsWorkspace(PairsScreen):
         self._sort()
         self._show_flags()
 
+    @property
+    def _ranking(self) -> Ranking | None:
+        """The ranking; None while it is hidden."""
+        covered = view.covers_ranking(self.session.scene, self.session.analysis, self.bias_review.decided)
+        return None if covered else self.rate_cut.ranking
+
     def _on_ranked(self) -> None:
-        self.ranking.show_ranking(view.ranking_view(self.session.scene, self.rate_cut.ranking))
+        if self._ranking is None:
+            self.ranking.set_nothing(view.COVERED_RANKING)
+        self.ranking.show_ranking(view.ranking_view(self.session.scene, self._ranking))
 
     def _on_matched(self) -> None:
-        work = partial(self._show_wins, self.session.scene, self.session.analysis, self.rate_cut.ranking)
+        work = partial(self._show_wins, self.session.scene, self.session.analysis, self._ranking)
         self._deferred_table.request(work)
         self._show_bias()
 
@@ -331,8 +339,9 @@ class PairsWorkspace(PairsScreen):
     @while_shown
     def _show_comparisons(self) -> None:
         if self._pair is not None:
-            session = self.session
-            self.comparisons.show_pairs(view.between_view(session.scene, session.analysis, *self._pair))
+            session, hidden = self.session, self._ranking is None
+            shown = None if hidden else view.between_view(session.scene, session.analysis, *self._pair)
+            self.comparisons.show_pairs(shown)
 
     # One annotator
 
@@ -414,6 +423,8 @@ class PairsWorkspace(PairsScreen):
     def _on_amended(self) -> None:
         annotator = self.queue.current
         self._draw()
+        self._on_ranked()
+        self._on_matched()
         self._show_comparisons()
         self.choose(annotator)
 
@@ -480,6 +491,8 @@ class PairsWorkspace(PairsScreen):
         """Show decisions, and their effect if the flags changed."""
         if self.session.blind:  # decided annotators are uncovered
             self._draw()
+            self._on_ranked()
+            self._on_matched()
             self.choose(self.queue.current)
             self.rate_cut.rank(self.flagged)
             return

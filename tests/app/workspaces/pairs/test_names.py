@@ -114,6 +114,22 @@ def test_blind_mode_hides_votes_and_results_until_a_decision(fused, qtbot):
     assert panel.header.text()[0] == "Annotator annotator 4"
 
 
+def test_blind_mode_hides_order_and_ranking(fused, qtbot):
+    workspace = fused.workspace
+    assert workspace.queue.order.tolist() != sorted(workspace.queue.order.tolist())
+    assert workspace.ranking.filled
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert workspace.queue.order.tolist() == sorted(workspace.queue.order.tolist())
+    assert not workspace.ranking.filled
+    assert "every annotator is decided" in workspace.ranking._nothing.text()
+    workspace.queue.choice.setCurrentIndex(workspace.queue.choice.findText("flagged"))
+    idle(fused, qtbot)
+    assert not len(workspace.queue.order)
+    key(fused, qtbot, Qt.Key.Key_H)
+    assert workspace.ranking.filled
+    assert len(workspace.queue.order)
+
+
 def test_the_reason_dialog_hides_the_name_and_the_study_stores_it(fused, qtbot):
     looked_at(fused, qtbot, 3)
     key(fused, qtbot, Qt.Key.Key_H)
