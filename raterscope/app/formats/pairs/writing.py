@@ -49,9 +49,10 @@ def write_annotators(
     Raises `InputError` if it cannot be written.
 
     `fusion`: its statistic is the median of W over the draws, or -log10 of the p value of the flip test.
-    Values of untested annotators are empty. `shares`: (p,), share of the draws that select each annotator;
-    empty if not given. `match_original`: (p,), share of the answers that agree with the ranking of all
-    answers; empty if not given.
+    Values of untested annotators are empty, and so is the behaviour of annotators without answers, such as
+    excluded ones. `shares`: (p,), share of the draws that select each annotator; empty if not given.
+    `match_original`: (p,), share of the answers that agree with the ranking of all answers; empty if not
+    given.
     """
     columns = annotator_columns(annotators, fusion, shares, match_original)
     return write_table(path, ANNOTATORS, zip(*columns, strict=True))
@@ -66,14 +67,19 @@ def annotator_columns(
     """Return the columns of annotators.csv, see `write_annotators`."""
     none = np.full(len(annotators), np.nan)
     share = none if shares is None else shares
+    answered = fusion.left + fusion.right + fusion.ties > 0
+    behaviour = np.where(answered, np.array(BEHAVIOURS, dtype=object)[fusion.behaviour], "")
+    decidable = none.astype(object)
+    if fusion.decidable is not None:
+        decidable[answered] = (fusion.decidable | fusion.flagged)[answered]
     return (
         annotators, fusion.left.tolist(), fusion.right.tolist(), fusion.ties.tolist(), _figures(fusion.bias),
         _figures(_medians(fusion.statistic)), _figures(fusion.entry), fusion.flagged.tolist(),
-        [BEHAVIOURS[at] for at in fusion.behaviour.tolist()], _figures(fusion.bias_low),
-        _figures(fusion.bias_high), _figures(fusion.p_value), _figures(share), _figures(fusion.match),
+        behaviour.tolist(), _figures(fusion.bias_low), _figures(fusion.bias_high),
+        _figures(fusion.p_value), _figures(share), _figures(fusion.match),
         _figures(none if fusion.q_value is None else fusion.q_value),
         _figures(none if fusion.detectable is None else fusion.detectable),
-        none.tolist() if fusion.decidable is None else (fusion.decidable | fusion.flagged).tolist(),
+        decidable.tolist(),
         [fusion.rule] * len(annotators),
         _figures(none if match_original is None else match_original),
     )  # fmt: skip

@@ -130,6 +130,7 @@ def test_who_is_excluded_leaves_without_answers(unfused, export):
     assert run("run", unfused, "iss", "--set", "draws=5") == 0
     (row,) = [row for row in rows_of(export(unfused, "annotators")) if row["annotator"] == BAD[0]]
     assert (row["left"], row["right"], row["flagged"]) == ("0", "0", "0")
+    assert (row["behaviour"], row["decidable"]) == ("", "")
 
 
 def test_several_questions_go_into_a_folder(study, export, tmp_path):
