@@ -308,6 +308,17 @@ def notices_of_patient(dataset: Any, volume: VolumeFile, frames: Collection[str]
     )
 
 
+def may_fit(volume: VolumeFile, dataset: Any, frames: Collection[str]) -> bool:
+    """Return whether positions in a file on another series may be those of a volume.
+
+    They are not if both frames of reference are known and differ, unless the file states that it was
+    de-identified, which replaces UIDs.
+    """
+    known = set(frames) - {""}
+    is_replaced = str(dataset.get("PatientIdentityRemoved") or "") == "YES"
+    return is_replaced or not volume.frame_of_reference or not known or volume.frame_of_reference in known
+
+
 def missing_series_error(path: Path, series: Collection[str], volumes: Sequence[VolumeFile]) -> InputError:
     """Return the error that names the series to add."""
     name = plain(next(iter(series), "that it does not name"), 70)

@@ -22,6 +22,8 @@ from raterscope.app.formats.masks.collector import (
     find_series_volume,
     image_of,
     make_mask,
+    may_fit,
+    missing_series_error,
     notices_of_patient,
     notices_of_run,
     origins_of,
@@ -77,7 +79,8 @@ def read_dicom_seg(
     missing from the series are skipped with a notice. Otherwise the grid is computed from the frames'
     positions, and slices without a frame are empty. The annotator is the content's creator, otherwise the
     algorithm's name unless the segment is manual, otherwise the given name. Raises `InputError` for frames
-    that are not one volume, and tiles of a slide.
+    that are not one volume, tiles of a slide, and segments that were drawn on another series than the
+    volumes, in another frame of reference, but fit one of them.
     """
     with file_errors(path), path.open("rb") as file:
         dataset = read_dataset(path, file, pixels=False)
@@ -93,15 +96,18 @@ def read_dicom_seg(
         total = len(frames)
         sources = {frame.source for frame in frames if frame.source}
         volume = find_series_volume(volumes, _series(dataset), sources)
-        available = volume or next(iter(volumes), None)
+        frame = {str(dataset.get("FrameOfReferenceUID") or "")}
+        alike = [other for other in volumes if may_fit(other, dataset, frame)]
+        available = volume or next(iter(alike or volumes), None)
         grid, slices = _grid(path, dataset, frames, (rows, columns), available)
+        if available is not None and volume is None and not alike and grid is available.grid:
+            raise missing_series_error(path, _series(dataset), volumes)
         item = next(iter(_series(dataset)), "") or names.item
         if volume is not None and volume.identifier and grid is volume.grid:
             item = image_of(volume, volumes, sources)
         notices = _missing_slices(frames, slices, grid)
         if available is not None and grid is available.grid:
-            uid = str(dataset.get("FrameOfReferenceUID") or "")
-            notices = (*notices_of_patient(dataset, available, {uid}), *notices)
+            notices = (*notices_of_patient(dataset, available, frame), *notices)
         kept = [at for at, which in enumerate(slices) if which >= 0]
         frames, slices = [frames[at] for at in kept], [slices[at] for at in kept]
         refuse_total(path, len(frames) * rows * columns)

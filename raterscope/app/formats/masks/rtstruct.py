@@ -1,7 +1,7 @@
 """DICOM RT structure sets: contours in millimetres on the slices of a series.
 
 Contours of one structure on one slice are combined by the even-odd rule, so that a contour within another is
-a hole. A contour that the file repeats is read once.
+a hole. A contour that the file repeats is read once. Contours that overlap in part are listed.
 
 Written contours follow the edges of the voxels. Filled by the even-odd rule at voxel centres they reproduce
 the masks; holes and separate parts are separate contours.
@@ -25,11 +25,12 @@ from raterscope.algorithms.masks.data import box_around
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.coding import Coding
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.masks.collector import (
     crop,
     find_series_volume,
     image_of,
+    may_fit,
     missing_series_error,
     notices_of_patient,
     notices_of_run,
@@ -39,7 +40,7 @@ from raterscope.app.formats.masks.collector import (
 )
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts, parse_name
-from raterscope.app.formats.masks.shapes import Drawing, draw_outlines, trace_outlines
+from raterscope.app.formats.masks.shapes import Drawing, draw_outlines, find_crossing, trace_outlines
 from raterscope.app.formats.masks.terminology import (
     Structure,
     add_codes,
@@ -66,6 +67,7 @@ class _Placed:
     outline: NDArray[np.float64]  # (N, 2): column and row
     is_off: bool  # beyond the slab of the slice that it refers to
     is_referred: bool
+    is_xor: bool  # to be combined by the even-odd rule
 
 
 _CLOSED = ("CLOSED_PLANAR", "CLOSEDPLANAR_XOR")
@@ -88,9 +90,10 @@ def read_rtstruct(
 ) -> MaskTable:  # fmt: skip
     """Read each structure's contours as a mask on the series on which they were drawn.
 
-    The annotator is parsed from the structure's name by a pattern, or is the structure's interpreter, the
-    file's operator, or the given name, in this order. Raises `InputError` if the series is not available, and
-    for a file without closed contours.
+    Contours on another series are read if every contour fits the only volume, unless `may_fit` excludes
+    it. The annotator is parsed from the structure's name by a pattern, or is the structure's
+    interpreter, the file's operator, or the given name, in this order. Raises `InputError` if the series is
+    not available, and for a file without closed contours.
     """
     with file_errors(path):
         dataset = read_dataset(path, pixels=False)
@@ -99,7 +102,12 @@ def read_rtstruct(
         if volume is not None:
             names = names._replace(item=names.item or image_of(volume, volumes, instances))
             return _read(path, dataset, volume, names, naming, watch)
-        if len(volumes) != 1 or not _fits(dataset, volumes[0].grid):
+        frames = _frames_of_reference(dataset)
+        if (
+            len(volumes) != 1
+            or not may_fit(volumes[0], dataset, frames)
+            or not _fits(dataset, volumes[0].grid)
+        ):
             raise missing_series_error(path, series, volumes)
         table = _read(path, dataset, volumes[0], names, naming, watch)
         message = (
@@ -127,6 +135,17 @@ def _references(dataset: Any) -> tuple[list[str], set[str]]:
                 for image in contour.get("ContourImageSequence") or ()
             )
     return [uid for uid in series if uid], instances - {""}
+
+
+def _frames_of_reference(dataset: Any) -> set[str]:
+    """Return the UIDs of the frames of reference of structures and series."""
+    names = ("StructureSetROISequence", "ReferencedFrameOfReferenceSequence")
+    return {
+        str(item.get(name) or "")
+        for items in names
+        for item in dataset.get(items) or ()
+        for name in ("ReferencedFrameOfReferenceUID", "FrameOfReferenceUID")
+    }
 
 
 def _contour_numbers(contour: Any) -> NDArray[np.float64]:
@@ -174,6 +193,7 @@ def _read(
         raise InputError("has several structures of one number", file=path, field="ROINumber")
     unplaced: dict[tuple[str, str], list[tuple[str, str]]] = {}
     rois = list(dataset.get("ROIContourSequence") or ())
+    bare: list[str] = []
     drawn: list[tuple[str | None, str, Coding, Planes]] = []
     for at, roi in enumerate(rois):
         number = int(roi.ReferencedROINumber)
@@ -187,6 +207,8 @@ def _read(
         owner = plain(f"{structure} by {annotator}" if annotator else structure)
         step = part(watch, 0.5 * at / len(rois), 0.5 * (at + 1) / len(rois))
         planes = _planes(path, contours, volume, left_out, unplaced, owner, step)
+        if not contours:
+            bare.append(owner)
         if planes is not None:
             drawn.append((annotator, structure, roi_coding(roi, observed.get(number)), planes))
     refuse_total(path, sum(math.prod(_around(planes)[1]) for *_, planes in drawn))
@@ -203,16 +225,15 @@ def _read(
     if moved:
         text = "contour is between slices and was" if moved == 1 else "contours are between slices and were"
         messages.append(f"{moved:,} {text} moved to the nearest slice.")
+    if bare:
+        messages.append(
+            f"Without contours, and not read: {plain_names(bare, _LISTED, 60)}. A rater without a mask of a "
+            "structure does not count in its fusion."
+        )
     messages += [_list_contours(text, contours) for text, contours in unplaced.items()]
     if left_out:
         messages.append(f"Skipped: {', '.join(f'{text} {n:,}' for text, n in left_out.items())}.")
-    listed += dataset.get("ReferencedFrameOfReferenceSequence") or ()
-    frames = {
-        str(item.get(name) or "")
-        for item in listed
-        for name in ("ReferencedFrameOfReferenceUID", "FrameOfReferenceUID")
-    }
-    messages = [*notices_of_patient(dataset, volume, frames), *messages]
+    messages = [*notices_of_patient(dataset, volume, _frames_of_reference(dataset)), *messages]
     run = run_in_description(dataset)
     return MaskTable(path, tuple(masks), (*messages, *notices_of_run(run)), run, origins_of(dataset))
 
@@ -238,6 +259,13 @@ _REPEATED = (
 _ELSEWHERE = (
     "contour is off the slice that it refers to, and was placed on that slice",
     "contours are off the slices that they refer to, and were placed on those slices",
+)
+
+
+_CROSSING = (
+    "contour overlaps another in part",
+    "contours of one structure and slice overlap in part. The overlap is read as outside, like a hole: if it "
+    "is inside, unite the contours in the program that drew them, and import again",
 )
 
 
@@ -321,7 +349,8 @@ def _planes(
             outline = np.rint(grid.on_slice(points, at_slice)[:, ::-1] * _FINEST) / _FINEST
             if (outline.max(axis=0) < -0.5).any() or (outline.min(axis=0) > ends).any():
                 unplaced.setdefault(_OUTSIDE, []).append((owner, title))
-            placed.setdefault(at_slice, []).append(_Placed(title, off, outline, is_off, is_referred))
+            is_xor = kind != "CLOSED_PLANAR"
+            placed.setdefault(at_slice, []).append(_Placed(title, off, outline, is_off, is_referred, is_xor))
     if not closed:
         return None
     planes = {}
@@ -334,13 +363,16 @@ def _planes(
             if not contour.is_referred and abs(contour.off - nearest) > tolerance:
                 unplaced.setdefault(_NO_SLICE, []).append((owner, contour.title))
                 continue
-            kept.append(contour.outline)
+            kept.append(contour)
             if contour.is_off:
                 text = f"{contour.title}, {abs(contour.off):.2f} mm from the slice"
                 unplaced.setdefault(_ELSEWHERE, []).append((owner, text))
             else:
                 left_out[_MOVED] += abs(contour.off) > tolerance
-        planes[at_slice] = draw_outlines(kept, grid.shape[1:])
+        united = [contour for contour in kept if not contour.is_xor]
+        for at in find_crossing([contour.outline for contour in united], grid.shape[1:]):
+            unplaced.setdefault(_CROSSING, []).append((owner, united[at].title))
+        planes[at_slice] = draw_outlines([contour.outline for contour in kept], grid.shape[1:])
     return planes
 
 

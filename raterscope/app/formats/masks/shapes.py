@@ -68,6 +68,34 @@ def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Pa
     return (top, left, inside) if inside.any() else None
 
 
+def find_crossing(outlines: Sequence[NDArray[np.floating]], shape: tuple[int, int]) -> list[int]:
+    """Find the outlines that share pixels with another without one lying within the other.
+
+    Raises the errors of `fill`, and has its arguments.
+    """
+    boxes = np.array([find_box([outline], shape) or (0, 0, 0, 0) for outline in outlines]).reshape(-1, 4)
+    begin, end = boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
+    found: set[int] = set()
+    patches: dict[int, NDArray[np.bool_]] = {}
+    for one in range(len(outlines)):
+        low, high = np.maximum(begin, begin[one]), np.minimum(end, end[one])
+        for other in (one + 1 + np.flatnonzero((low < high).all(axis=1)[one + 1 :])).tolist():
+            parts = []
+            for at in (one, other):
+                if at not in patches:
+                    patch = fill([outlines[at]], shape)
+                    patches[at] = np.zeros(boxes[at, 2:], dtype=np.bool_) if patch is None else patch[2]
+                rows, columns = (
+                    slice(first, last)
+                    for first, last in zip(low[other] - begin[at], high[other] - begin[at], strict=True)
+                )
+                parts.append(patches[at][rows, columns])
+            shared = np.count_nonzero(parts[0] & parts[1])
+            if 0 < shared < min(np.count_nonzero(patches[at]) for at in (one, other)):
+                found |= {one, other}
+    return sorted(found)
+
+
 def _crossings(
     start: NDArray[np.float64], end: NDArray[np.float64], rows: tuple[int, int], columns: tuple[int, int]
 ) -> NDArray[np.uint8]:

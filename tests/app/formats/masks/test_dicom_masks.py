@@ -17,6 +17,7 @@ from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
+from tests.app.formats.dicom_builder import disc, disc_mask, write_contours, write_series
 
 SHAPE = (4, 20, 30)
 Edit = Callable[[pydicom.Dataset], None]
@@ -97,7 +98,7 @@ def test_the_series_is_requested(contours, series: Callable[..., VolumeFile]) ->
             read_masks(path, volumes)
     with pytest.raises(InputError, match="the available volumes are others"):
         read_masks(path, [series((2, 9, 9))])
-    fitting = read_masks(path, [series(SHAPE)])
+    fitting = read_masks(path, [series(SHAPE, FrameOfReferenceUID=volume.frame_of_reference)])
     np.testing.assert_array_equal(fitting.masks[0].whole(), mask)
     assert "every contour fits" in fitting.notices[0]
 
@@ -351,3 +352,56 @@ def test_a_segmentation_that_is_damaged(tmp_path: Path, series: Callable[..., Vo
         with pytest.raises(InputError, match=words):
             read_masks(edited(edit))
     assert holds_masks(volume.files[0]) is False
+
+
+@pytest.mark.parametrize(
+    ("radius", "column", "kind", "is_listed"),
+    [
+        (4.0, 24.0, "CLOSED_PLANAR", True),
+        (4.0, 24.0, "CLOSEDPLANAR_XOR", False),  # the file states the rule
+        (3.0, 19.5, "CLOSED_PLANAR", False),  # a hole
+        (3.0, 30.0, "CLOSED_PLANAR", False),  # a second part
+    ],
+)
+def test_contours_that_overlap_in_part_are_listed(
+    tmp_path: Path, radius: float, column: float, kind: str, is_listed: bool
+) -> None:
+    series = write_series(tmp_path / "ct")
+    discs = [disc(series, 5, 6.0), disc(series, 5, radius, (15.5, column)), disc(series, 6, 6.0)]
+    path = write_contours(tmp_path / "a.dcm", series, {"tumour": discs}, rater="anna")
+    dataset = pydicom.dcmread(path)
+    for contour in dataset.ROIContourSequence[0].ContourSequence:
+        contour.ContourGeometricType = kind
+    dataset.save_as(path)
+    table = read_masks(path, find_volumes(series.folder))
+    both = disc_mask((32, 40), 6.0) ^ disc_mask((32, 40), radius, (15.5, column))
+    np.testing.assert_array_equal(table.masks[0].whole()[5], both)
+    assert [notice.partition(".")[0] for notice in table.notices] == [
+        "2 contours of one structure and slice overlap in part"
+    ] * is_listed
+    assert not is_listed or "tumour by anna: contour 1 at 52.50 mm, contour 2" in table.notices[0]
+
+
+def test_structures_without_contours_are_listed(tmp_path: Path) -> None:
+    series = write_series(tmp_path / "ct")
+    drawn = {"tumour": [disc(series, 5, 6.0)], "node": [], "heart": []}
+    path = write_contours(tmp_path / "a.dcm", series, drawn, rater="anna")
+    table = read_masks(path, find_volumes(series.folder))
+    assert [mask.structure for mask in table.masks] == ["tumour"]
+    assert table.notices[0].startswith("Without contours, and not read: node by anna, heart by anna.")
+
+
+@pytest.mark.parametrize("kind", ["rtstruct", "dicom-seg"])
+def test_masks_of_another_series_and_frame_of_reference_are_refused(
+    tmp_path: Path, series: Callable[..., VolumeFile], kind: str
+) -> None:
+    volume, mask = series(SHAPE), np.zeros(SHAPE, dtype=bool)
+    mask[1, 5:9, 6:12] = True
+    (path,) = write_masks(tmp_path / "a", kind, [Structure("liver", mask)], volume.grid, source=volume)
+    of_patient = series(SHAPE, FrameOfReferenceUID=volume.frame_of_reference)
+    assert read_masks(path, [of_patient]).masks
+    other = series(SHAPE, FrameOfReferenceUID="1.2.3")
+    with pytest.raises(
+        InputError, match=f"drawn on the series {volume.identifier}; the available volumes are"
+    ):
+        read_masks(path, [other])
