@@ -194,7 +194,7 @@ def resolve_pictures(
     if dark:
         settled.notices.append(
             f"Imported as images because of the name of the folder; they could be masks: {list_names(dark)}. "
-            "If they are, import them with --kind masks."
+            "If they are, check them in the tab Types, or import them with --kind masks."
         )
     return settled
 
@@ -226,7 +226,7 @@ def _explain_doubtful(doubtful: Sequence[Path], masks: Collection[Path]) -> list
                ("images", [path for path in doubtful if path not in masks], "masks", "masks"))  # fmt: skip
     return [
         f"Imported as {taken}, though few greys may also be {other}: {list_names(paths)}. "
-        f"If they are, import them with --kind {kind}."
+        f"If they are, change them in the tab Types, or import them with --kind {kind}."
         for taken, paths, other, kind in read_as
         if paths
     ]

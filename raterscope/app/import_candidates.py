@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.ambiguous_files import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
@@ -77,6 +78,8 @@ class ImportCandidates:
     from_folders: frozenset[Path] = frozenset()
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
     excluded: frozenset[Path] = frozenset()  # files of folders that are not read
+    # whether the user declared an image, NIfTI, NRRD or MetaImage file a mask
+    are_masks: Mapping[Path, bool] = field(default_factory=dict)
     sources: Sources = field(default_factory=Sources)  # the parsed files of annotations
     # by COCO id: names of images; empty if files disagree
     coco_images: dict[str, str] = field(default_factory=dict)
@@ -90,6 +93,17 @@ class ImportCandidates:
                 self.others.setdefault(reader.kind, []).append(path)
                 return True
         return False
+
+    def put_declared(self, path: Path, watch: Watch) -> bool:
+        """Add a file that the user declared a mask or a volume; return whether it is one."""
+        is_mask = self.are_masks.get(path)
+        if is_mask:
+            self.masks.append(path)
+        elif is_mask is False and is_voxel_file(path):
+            self.add_volumes(find_volumes(self.sources.open(path), watch))
+        else:
+            return False
+        return True
 
     def has(self, path: Path) -> bool:
         """Check whether a file belongs to a volume found earlier."""
@@ -174,17 +188,19 @@ def classify_files(
     readers: Sequence[OtherFiles] = (),
     skip_unreadable: bool = False,
     excluded: frozenset[Path] = frozenset(),
+    are_masks: Mapping[Path, bool] = MappingProxyType({}),
 ) -> ImportCandidates:
     """Classify each file as far as its own content determines the type; see `sort_files`.
 
     `skip_unreadable`: whether named files that cannot be read are skipped, as those of folders are.
-    `excluded`: files of folders that are not read.
+    `excluded`: files of folders that are not read. `are_masks`: by file, whether the user declared it a mask.
     """
     sources = Sources() if sources is None else sources
     skipped = SkippedFiles(() if skip_unreadable else paths)
     candidates = ImportCandidates(
-        tuple(paths), kind, sources=sources, readers=readers, skipped=skipped, excluded=excluded
-    )
+        tuple(paths), kind, sources=sources, readers=readers, skipped=skipped, excluded=excluded,
+        are_masks=are_masks,
+    )  # fmt: skip
     reports: list[NoImageError] = []  # folders of reports or plans, fetched with the images of a PACS
     for path, step in steps_of(watch, paths):
         with skipped.reading(path):
@@ -248,7 +264,7 @@ def resolve_ambiguous(
         )
         others = [path for path in candidates.images if path not in pictures]
         candidates.images = [path for path in candidates.images if path in pictures]
-        sure = pictures_among(others, clicked, several=False)
+        sure = pictures_among(others, clicked, several=False).union(candidates.are_masks)
         candidates.add(resolve_pictures(others, anchors, candidates.sources, sure, alone=alone, watch=watch))
     candidates.from_folders = frozenset([*candidates.masks, *candidates.points]) - set(candidates.named)
     candidates.left = [
@@ -271,7 +287,7 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
     if kind in (None, "masks", "volume") and _holds_nothing(path):
         raise InputError("is empty; expected an image or a mask", file=path)
     watch(0.0, f"looking at {plain(path.name)}")
-    if candidates.has(path) or candidates.put_other(path):
+    if candidates.has(path) or candidates.put_declared(path, watch) or candidates.put_other(path):
         return
     source = candidates.sources.open(path)
     source.refuse_unread()
@@ -327,7 +343,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
         if name == _DICOMDIR or name.endswith((".img", ".img.gz")):
             continue  # the files that it lists are examined instead
         try:
-            if candidates.put_other(path):
+            if candidates.put_declared(path, step) or candidates.put_other(path):
                 continue
             source = candidates.sources.open(path)
             if kind in (None, "clicks", "masks", "truth") and may_hold_annotations(path):

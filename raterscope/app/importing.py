@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from raterscope.algorithms.progress import Watch, divided, part, silent, steps_of
@@ -89,6 +90,7 @@ def read_files(
     asks: bool = False,
     skip_unreadable: bool = False,
     excluded: frozenset[Path] = frozenset(),
+    are_masks: Mapping[Path, bool] = MappingProxyType({}),
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Readings:
@@ -105,6 +107,7 @@ def read_files(
     `at_hand`: available images, tasks and items, besides those in the files; masks may be drawn on these
         images.
     `excluded`: files of folders that are not read.
+    `are_masks`: by image, NIfTI, NRRD or MetaImage file, whether the user declared it a mask.
     `asks`: whether the user can be asked about detections exported from this program; otherwise they are
         truth.
     `sources`: holds the files until a question is answered, if they are read more than once.
@@ -114,7 +117,7 @@ def read_files(
     listed = [OtherFiles(name, KINDS[name].file_kinds, reader.recognises) for name, reader in readers.items()]
     candidates = classify_files(
         paths, kind, sources, part(watch, 0.0, _LOOKED), readers=listed, skip_unreadable=skip_unreadable,
-        excluded=excluded,
+        excluded=excluded, are_masks=are_masks,
     )  # fmt: skip
     sources, skipped = candidates.sources, candidates.skipped
     others = {

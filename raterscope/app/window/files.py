@@ -459,7 +459,12 @@ class Importer(QObject):
 
     def _on_confirmed(self, batch: Batch, understood: PreparedImport, dialog: ImportDialog) -> None:
         from raterscope.app.import_preview import NAME_KINDS, NameChanges
-        from raterscope.app.window.import_reading import create_study, store_readings, structure_naming
+        from raterscope.app.window.import_reading import (
+            create_study,
+            masks_and_images,
+            store_readings,
+            structure_naming,
+        )
 
         understood = replace(understood, study=dialog.study or understood.study)
         if dialog.needs_reading:
@@ -467,7 +472,10 @@ class Importer(QObject):
             mappings = {files[at]: mapping for at, mapping in dialog.mappings.items()}
             naming = structure_naming(dialog.raters.isChecked()) if dialog.offers_raters else None
             reading = replace(batch.reading, structure_naming=naming)
-            self._read(replace(batch, mappings={**batch.mappings, **mappings}, reading=reading))
+            listed = [path for path, _ in masks_and_images(understood.readings)]
+            declared = {listed[at]: is_mask for at, is_mask in dialog.declared.items()}
+            batch = replace(batch, are_masks={**batch.are_masks, **declared}, reading=reading)
+            self._read(replace(batch, mappings={**batch.mappings, **mappings}))
             return
         changes = NameChanges(*map(dialog.new_names, NAME_KINDS))
         title = f"Importing {_of(batch.paths)}"

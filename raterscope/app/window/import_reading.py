@@ -16,6 +16,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
 from raterscope.app.formats.labels import TAGS, VOTES
+from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import (
     RATERS_IN_STRUCTURES,
     parse_path,
@@ -120,6 +121,7 @@ def offer_import(readings: Readings, preview: ImportPreview, study: Path | None,
         names=names,
         joined=_joined_in_words(names),
         listed=_listed(readings, preview),
+        are_masks=[(plain(path.name), is_mask) for path, is_mask in masks_and_images(readings)],
         notices=preview.notices,
         study=study,
         target=target,
@@ -183,6 +185,15 @@ def _listed(
     return listed
 
 
+def masks_and_images(readings: Readings) -> list[tuple[Path, bool]]:
+    """List the files that may be a mask or an image, and whether they were read as a mask."""
+    masks = dict.fromkeys(mask.file for mask in readings.attributed)
+    volumes = [volume.files[0] for volume in readings.volumes if len(volume.files) == 1]
+    images = [*(image.path for image in readings.images), *volumes]
+    listed = [*((path, True) for path in masks), *((path, False) for path in images)]
+    return [(path, is_mask) for path, is_mask in listed if is_plain_image(path) or is_voxel_file(path)]
+
+
 def _rater_example(readings: Readings) -> str:
     """Return an example of a structure's name that ends with the rater; empty if none seem to."""
     names = dict.fromkeys(mask.mask.structure for mask in readings.attributed)
@@ -242,6 +253,9 @@ class Batch:
     reading: MaskOptions = DEFAULT_MASK_OPTIONS
     may_resample: bool = False
     excluded: frozenset[Path] = frozenset()  # files of the folders that are not read
+    are_masks: Mapping[Path, bool] = field(
+        default_factory=dict
+    )  # by file that the user declared a mask or not
     sources: Sources = field(default_factory=partial(Sources, is_lasting=True))
 
 
@@ -289,7 +303,8 @@ def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> PreparedImp
     try:
         readings = read_files(
             paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
-            skip_unreadable=True, excluded=batch.excluded, sources=batch.sources, watch=watch,
+            skip_unreadable=True, excluded=batch.excluded, are_masks=batch.are_masks,
+            sources=batch.sources, watch=watch,
         )  # fmt: skip
         preview = preview_readings(
             readings, at_hand.entries, may_resample=batch.may_resample, renamed=at_hand.renamed

@@ -71,6 +71,8 @@ class ImportOffer:
     joined: str = ""  # description of joined names; empty for none
     # title to list that is only shown: images, masks
     listed: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = field(default_factory=dict)
+    # files that may be masks or images, and whether they were read as masks
+    are_masks: Sequence[tuple[str, bool]] = ()
     notices: Sequence[str] = ()  # skipped contents and assumptions, with reasons
     study: Path | None = None  # proposed file of a new study; None to import into the open one
     target: str = ""  # name of the open study
@@ -109,6 +111,7 @@ class ImportDialog(FormDialog):
         self.height_field.setValue(offer.extent[1])
         self.study_field = QLineEdit("" if offer.study is None else str(offer.study), self)
         self.study_field.setAccessibleName("File of the study")
+        self.types = _types_table(offer.are_masks)
         self.tabs = QTabWidget()
         self._fill_tabs(offer)
         self._problem = plain_label("", "rejected", wrap=True)
@@ -128,6 +131,7 @@ class ImportDialog(FormDialog):
             table.changed.connect(self._settle)
         for names in self.names.values():
             names.itemChanged.connect(self._settle)
+        self.types.itemChanged.connect(self._settle)
         self.raters.toggled.connect(self._settle)
         self.scale.grades.textChanged.connect(self._settle)
         self.scale.separator.textChanged.connect(self._on_separator)
@@ -136,8 +140,18 @@ class ImportDialog(FormDialog):
 
     @property
     def needs_reading(self) -> bool:
-        """Return whether the meaning of columns or raters was changed."""
-        return bool(self.mappings) or self.raters.isChecked() != self._offer.has_raters
+        """Return whether the meaning of columns, files or raters was changed."""
+        return bool(self.mappings or self.declared) or self.raters.isChecked() != self._offer.has_raters
+
+    @property
+    def declared(self) -> dict[int, bool]:
+        """By index of a file whose type was changed, whether it is a mask."""
+        changed = {}
+        for row in range(self.types.rowCount()):
+            item, (_, was_mask) = self.types.item(row, 1), self._offer.are_masks[row]
+            if item is not None and (item.checkState() == Qt.CheckState.Checked) != was_mask:
+                changed[row] = not was_mask
+        return changed
 
     @property
     def offers_raters(self) -> bool:
@@ -230,6 +244,8 @@ class ImportDialog(FormDialog):
             self.tabs.addTab(self._tables_page(offer), "Columns")
         for title, (header, rows) in offer.listed.items():
             self.tabs.addTab(_fixed_table(title, header, rows), f"{title} ({len(rows):,})")
+        if offer.are_masks:
+            self.tabs.addTab(self.types, f"Types ({len(offer.are_masks):,})")
         for names in offer.names:
             if names.kind not in self.names:
                 continue
@@ -377,15 +393,26 @@ def _fixed_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     return table
 
 
+def _types_table(files: Sequence[tuple[str, bool]]) -> QTableWidget:
+    """Create a table of files that are masks where they are checked, otherwise images."""
+    table = _fixed_table("Types", ("File", "Mask"), [(name, "") for name, _ in files])
+    for row, (_, is_mask) in enumerate(files[:MAX_NAMES]):
+        table.setItem(row, 1, _check_item(is_mask, "mask", "Checked: a mask; otherwise an image or a volume"))
+    return table
+
+
 NAME, COUNT, NEW, PROGRAM = range(4)
 
 
-def _program_item(is_program: bool) -> QTableWidgetItem:
+_OF_PROGRAM = "A fusion calibrates a program by the votes of the others, and does not count it as one"
+
+
+def _check_item(is_checked: bool, name: str, tip: str) -> QTableWidgetItem:
     item = QTableWidgetItem()
     item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsUserCheckable)
-    item.setCheckState(Qt.CheckState.Checked if is_program else Qt.CheckState.Unchecked)
-    item.setToolTip("A fusion calibrates a program by the votes of the others, and does not count it as one")
-    item.setData(Qt.ItemDataRole.AccessibleTextRole, "program")
+    item.setCheckState(Qt.CheckState.Checked if is_checked else Qt.CheckState.Unchecked)
+    item.setToolTip(tip)
+    item.setData(Qt.ItemDataRole.AccessibleTextRole, name)
     return item
 
 
@@ -421,7 +448,7 @@ class _NamesTable(QTableWidget):
                 self.setItem(row, column, item)
             self.setItem(row, NEW, QTableWidgetItem(offer.new.get(name, name)))
             if offer.programs is not None:
-                self.setItem(row, PROGRAM, _program_item(name in offer.programs))
+                self.setItem(row, PROGRAM, _check_item(name in offer.programs, "program", _OF_PROGRAM))
         head = self.horizontalHeader()
         head.setSectionsClickable(True)
         head.sectionClicked.connect(self._sort)

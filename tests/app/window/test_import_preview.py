@@ -1,5 +1,6 @@
 """The preview of an import in the window: Enter imports, Cancel leaves nothing behind, names and columns."""
 
+import numpy as np
 import pytest
 from PIL import Image
 from PySide6.QtCore import Qt
@@ -7,6 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study
+from raterscope.app.study.masks import mask_entries
 from raterscope.app.window.import_reading import table_kinds
 from raterscope.widgets.dialogs.import_dialogs import ColumnChoices, ColumnMappingDialog
 from raterscope.widgets.dialogs.import_preview import ImportDialog, ImportOffer, NamesOffer
@@ -104,6 +106,73 @@ def test_positions_in_micrometres_are_asked_about_without_a_scale(window, qtbot,
     dialog.accepting.click()
     imported(window, qtbot)
     qtbot.waitUntil(lambda: "Read as pixels, as you named them" in window.status.message, timeout=LONG)
+
+
+def masks_of_cells(folder):
+    """Write a photograph, and masks of it by two annotators: one as JPEG, one by its opacity."""
+    grey = np.random.default_rng(0).integers(0, 255, (60, 80), dtype=np.uint8)
+    Image.fromarray(grey).save(folder / "cell.png")
+    inside = np.zeros((60, 80), dtype=np.uint8)
+    inside[20:40, 24:56] = 255
+    Image.fromarray(inside).convert("RGB").save(folder / "cell_mask_anna.jpg", quality=75)
+    opaque = np.dstack([np.zeros((60, 80, 3), dtype=np.uint8), inside])
+    Image.fromarray(opaque).save(folder / "cell_mask_ben.png")
+    return [folder / name for name in ("cell.png", "cell_mask_anna.jpg", "cell_mask_ben.png")]
+
+
+def tab_titles(dialog):
+    return [dialog.tabs.tabText(at) for at in range(dialog.tabs.count())]
+
+
+def notices_of(dialog):
+    at = next(at for at, title in enumerate(tab_titles(dialog)) if title.startswith("Notices"))
+    table = dialog.tabs.widget(at)
+    return " ".join(table.item(row, 0).text() for row in range(table.rowCount()))
+
+
+def test_a_file_read_as_mask_can_be_an_image_and_a_mask_again(window, qtbot, folder, imports_confirmed):
+    imports_confirmed()
+    window.open_paths(masks_of_cells(folder))
+    dialog = wait_for_dialog(window, qtbot)
+    assert {"Images (1)", "Masks (2)", "Types (3)"} <= set(tab_titles(dialog))
+    assert "cell_mask_anna.jpg: Its edges are blurred by JPEG" in notices_of(dialog)
+    assert "cell_mask_ben.png: Its pixels have one colour" in notices_of(dialog)
+
+    def toggle(name, checked):
+        (row,) = (at for at in range(3) if dialog.types.item(at, 0).text() == name)
+        assert dialog.types.item(row, 1).checkState() != checked
+        dialog.types.item(row, 1).setCheckState(checked)
+        assert dialog.accepting.text() == "Read again"
+        dialog.accepting.click()
+        return wait_for_dialog(window, qtbot, dialog)
+
+    dialog = toggle("cell_mask_anna.jpg", Qt.CheckState.Unchecked)
+    assert {"Images (2)", "Masks (1)"} <= set(tab_titles(dialog))
+    dialog = toggle("cell_mask_anna.jpg", Qt.CheckState.Checked)
+    assert dialog.accepting.text() == "Import"
+    dialog.accepting.click()
+    contents = imported(window, qtbot)
+    idle(window, qtbot)
+    assert sorted(contents.annotators) == ["anna", "ben"]
+    with Study.open(contents.path, to_read=True) as study:
+        assert all(abs(entry.voxels - 640) <= 2 for entry in mask_entries(study))
+
+
+def test_new_readings_of_tables_are_named_before_the_import(window, qtbot, folder, imports_confirmed):
+    imports_confirmed()
+    Image.new("L", (400, 300)).save(folder / "one.png")
+    clicks = "annotator,image,x,y\n" + "".join(f"ann,one.png,{9 * n},{95 - 9 * n}\n" for n in range(8))
+    labels = "annotator,task,label,confidence\nann,t1,cat,0.5\nann,t2,skip,0.1\nann,t3,dog,1\n"
+    games = "annotator,left,right,result\nann,x,y,1\nbob,x,y,0.5\neve,x,y,0\n"
+    (folder / "clicks.csv").write_text(clicks)
+    (folder / "labels.csv").write_text(labels)
+    (folder / "games.csv").write_text(games)
+    window.open_paths([folder / name for name in ("one.png", "clicks.csv", "labels.csv", "games.csv")])
+    notices = notices_of(wait_for_dialog(window, qtbot))
+    assert "clicks.csv: all positions lie between 0 and 100" in notices
+    assert "labels.csv: skip is a class." in notices
+    assert "labels.csv: confidence is not used" in notices
+    assert "games.csv: The choices 1, 0.5 and 0 are read as left, tie and right." in notices
 
 
 def test_spellings_are_joined_and_can_be_kept_apart(window, qtbot, offered, folder):
