@@ -172,7 +172,9 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
     has_gaps = bool(gaps.any() and not gaps.all())
     if has_gaps:
         values = np.where(gaps, values.dtype.type(0), values)
-        notices.append(f"{np.count_nonzero(gaps):,} voxels without a value (NaN) are read as 0.")
+        count = np.count_nonzero(gaps)
+        words = "voxel without a value (NaN) is" if count == 1 else "voxels without a value (NaN) are"
+        notices.append(f"{count:,} {words} read as 0.")
     box = []
     for axis in range(1, 4):
         marked = np.flatnonzero(values.any(axis=tuple(other for other in range(4) if other != axis)))

@@ -56,6 +56,10 @@ from raterscope.app.study import Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import ImageEntry, MaskRecord
+from raterscope.text import listed
+
+LARGE = 50
+"""Minimum number of voxels of identical masks that are a copy, and no chance."""
 
 MARGIN = 3.0
 """Margin in mm around all masks to fuse: more than the default clip of distances."""
@@ -251,16 +255,24 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
         masks = case.masks(structure, partial(step_watch, 0.0, "assembling the masks"))
         fusion, calibration = fuse_measured(masks, plan, watch=part(step_watch, 0.0, _FUSED))
         report = report_on(fusion, masks, part(step_watch, _FUSED, 1.0), calibration)
-        notices = (*_without_overlap(masks, report), *fusion.notices, *skipped_slices(masks))
+        notices = (*_on_pairs(masks, report), *fusion.notices, *skipped_slices(masks))
         fusions.append(replace(fusion, notices=(*notices, *read_notices(masks.annotators))))
         reports.append(report)
     return CaseResult(tuple(fusions), tuple(reports))
 
 
-def _without_overlap(masks: Masks, report: Report) -> Iterator[str]:
-    """Warn of a consensus of raters whose masks have no voxel in common."""
+def _on_pairs(masks: Masks, report: Report) -> Iterator[str]:
+    """Warn of raters whose masks have no voxel in common, or are identical."""
     shared = np.nan_to_num(report.pair_dice) * ~np.eye(len(masks.annotators), dtype=np.bool_)
-    if not shared.any() and sum(bool(marked(layer).any()) for layer in masks.values) > 1:
+    size = np.array([np.count_nonzero(marked(layer)) for layer in masks.values])
+    copies = np.triu(shared == 1) & (size >= LARGE)
+    for first in np.flatnonzero(copies.any(axis=1) & ~copies.any(axis=0)):
+        names = [plain(masks.annotators[at], 40) for at in (first, *np.flatnonzero(copies[first]))]
+        yield (
+            f"Masks of these raters are identical: {listed(names, 6)}. They are copies, or results of one "
+            "program, but count as independent. Exclude all but one."
+        )
+    if not shared.any() and np.count_nonzero(size) > 1:
         yield (
             f"No two raters marked a common voxel of {plain(masks.structures[0])}, so the consensus is no "
             "agreement: check that all masks are of this image and structure."

@@ -277,6 +277,22 @@ class TestOddRaters:
         np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], a_ball())
         assert rows_of(out / "disputes.csv") == []
 
+    def test_identical_masks_are_named_as_copies(self, fuse, tmp_path):
+        balls = {"anna": 6.0, "ben": 7.0, "carl": 6.0, "dora": 8.0}
+        files = [write(tmp_path / f"{name}.nii.gz", a_ball(radius=radius)) for name, radius in balls.items()]
+        out, output = fuse(*files)
+        warning = "Masks of these raters are identical: anna, carl. They are copies"
+        assert output.count(warning) == 1
+        assert warning in (out / "run.json").read_text()
+        _, output = fuse(*files[1:])
+        assert "raters are identical" not in output
+
+    def test_a_voxel_without_a_value_is_background_and_named(self, fuse, tmp_path):
+        values = a_ball(radius=7.0).astype(np.float32)
+        values[3, 3, 3] = np.nan
+        _, output = fuse(*four_raters(tmp_path), write(tmp_path / "emil.nii.gz", values))
+        assert "emil.nii.gz: 1 voxel without a value (NaN) is read as 0." in output
+
     def test_a_single_rater_is_returned_as_is(self, fuse, tmp_path):
         mask = write(tmp_path / "mask.nii.gz", a_ball())
         out, output = fuse(mask, "--annotator", "anna")
@@ -314,12 +330,6 @@ class TestRefusals:
     def test_text_that_is_called_a_volume(self, refusal, tmp_path):
         (tmp_path / "text.nii").write_text("hello " * 99)
         assert refusal(tmp_path / "text.nii").startswith("text.nii: ")
-
-    def test_gaps_in_the_values(self, refusal, tmp_path):
-        values = a_ball().astype(np.float32)
-        values[3, 3, 3] = np.nan
-        files = [*four_raters(tmp_path), write(tmp_path / "emil.nii.gz", values)]
-        assert refusal(*files).startswith("emil.nii.gz: ")
 
     def test_masks_on_unlike_grids(self, refusal, tmp_path):
         short = write(tmp_path / "emil.nii.gz", a_ball(shape=(9, 24, 24)))
