@@ -15,6 +15,11 @@ from raterscope.app.formats.untrusted import MAX_VOXELS
 
 _HALF = 0.5
 _ROUNDING = 1e-6
+_ASIDE = 1e-3
+"""Shift, in voxels, by which masks are sampled beside centres. A centre halfway between voxels, as on a grid
+of twice the spacing, is then inside at one of two opposite edges, not at both.
+"""
+
 _SQUARE = 3e-5
 """Maximum cosine between two axes that other programs accept as a right angle."""
 
@@ -40,9 +45,10 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
 
     Raises `ValueError` if `values` do not have the shape of `source`, or only one of the grids has positions.
 
-    `values`: (slices, rows, columns), on `source`. A bool mask is interpolated as 0 and 1, and True from one
-    half on. The result is on `target` and has the type of `values`. It is interpolated between eight values;
-    integers are rounded. It is 0 (False) outside `source`, and at its missing slices.
+    `values`: (slices, rows, columns), on `source`. A bool mask is interpolated as 0 and 1, and True above one
+    half; of voxels halfway between True and False, those on one side of a region are True. The result is on
+    `target` and has the type of `values`. It is interpolated between eight values; integers are rounded. It
+    is 0 (False) outside `source`, and at its missing slices.
     """
     if values.shape != source.shape:
         raise ValueError(f"values of {values.shape} on a grid of {source.shape}")
@@ -64,7 +70,7 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
     part = ndimage.affine_transform(
         values.astype(_real(values.dtype), copy=False),
         to_source[:3, :3],
-        to_source[:3, :3] @ begin + to_source[:3, 3],
+        to_source[:3, :3] @ begin + to_source[:3, 3] + _aside(values.dtype),
         tuple((end - begin).tolist()),
         order=1,
         mode="grid-constant",
@@ -91,6 +97,10 @@ def _reached_box(
     begin = np.maximum(np.floor(index.min(axis=0)), 0)
     end = np.minimum(np.ceil(index.max(axis=0)) + 1, target.shape)
     return begin.astype(np.int64), end.astype(np.int64)
+
+
+def _aside(kind: np.dtype[Any]) -> float:
+    return _ASIDE if kind.kind == "b" else 0.0
 
 
 def _real(kind: np.dtype[Any]) -> np.dtype[Any]:
@@ -120,6 +130,7 @@ def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid, box: tuple
         # A slice at the position of a source slice equals that slice exactly, despite rounding errors.
         nearest = np.rint(index[0])
         index[0] = np.where(np.abs(index[0] - nearest) < _ROUNDING, nearest, index[0])
+        index += _aside(values.dtype)
         if source.uneven:
             index[0] = np.clip(index[0], 0, source.shape[0] - 1)
         part = ndimage.map_coordinates(real, index, order=1, mode="grid-constant", cval=0)

@@ -73,6 +73,21 @@ def test_a_mask_on_a_finer_grid_keeps_its_volume() -> None:
     assert volume == pytest.approx(ball.sum() * coarse.voxel_volume, rel=0.02)
 
 
+@pytest.mark.parametrize("is_uneven", [False, True])
+@pytest.mark.parametrize("fine", [(1.0, 1.0, 1.0), (1.0, 2.0, 2.0), (2.0, 2.0, 1.0)])
+def test_a_mask_on_a_grid_of_twice_the_spacing_keeps_its_volume(
+    fine: tuple[float, float, float], is_uneven: bool
+) -> None:
+    shape = tuple(int(40 / step) for step in fine)
+    grid = placed(shape, fine, tuple(step / 2 - 1.0 for step in fine[::-1]))
+    ball = np.linalg.norm(grid.to_patient(np.moveaxis(np.indices(shape), 0, -1)) - 19.0, axis=-1) < 12.0
+    offsets = tuple(2.0 * at + (at == 19) for at in range(20)) if is_uneven else None
+    coarse = placed((20, 20, 20), (2.0, 2.0, 2.0), (0.0, 0.0, 0.0))
+    coarse = Grid.from_matrix(coarse.shape, coarse.matrix, slice_offsets=offsets)
+    volume = resample(ball, grid, coarse).sum() * coarse.voxel_volume
+    assert volume == pytest.approx(ball.sum() * grid.voxel_volume, rel=0.03)
+
+
 def test_grids_without_a_place_are_not_matched() -> None:
     values = np.zeros(SOURCE.shape)
     with pytest.raises(ValueError, match="has no position"):
