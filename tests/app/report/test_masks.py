@@ -14,6 +14,8 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled, silent
 from raterscope.app.errors import InputError
+from raterscope.app.exports import Request
+from raterscope.app.kinds.masks.exports import export_table
 from raterscope.app.kinds.masks.methods import (
     compare_cases,
     load_methods,
@@ -30,6 +32,7 @@ from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.resources.bibliography import bibliography
 from tests.app.report.conftest import WICKED, a_block, fuse, make_study, write_page
+from tests.app.tables import rows_of
 
 
 def take(study, run, number=1, verb="take"):
@@ -175,11 +178,17 @@ def test_structures_of_a_case_are_reported_one_by_one(study, page):
     assert "no region beyond the tolerance" in report.text
 
 
-def test_excluded_annotators_are_listed_with_the_reason(study, page):
+def test_excluded_annotators_are_compared_and_listed_with_the_reason(study, page, tmp_path):
     study.record(Decision(verb="exclude", annotators=("Cem",), reason="asleep"))
     fuse(study)
     report = page(study)
-    assert report.row("Cem (excluded: asleep)", 10)[1:] == ["–"] * 9
+    bias, spread, dice, *_, volume, difference = report.row("Cem (excluded: asleep)", 10)[1:]
+    assert "–" not in (bias, spread, dice, volume, difference)
+    (file,) = export_table(study, Request("annotators", "csv", tmp_path / "annotators.csv"))
+    (excluded,) = [row for row in rows_of(file) if row["annotator"] == "Cem" and row["structure"] == "nodule"]
+    assert excluded["excluded"] == "1"
+    assert float(dice) == pytest.approx(float(excluded["dice"]), abs=0.001)
+    assert {row["excluded"] for row in rows_of(file) if row["annotator"] != "Cem"} == {"0"}
 
 
 def test_every_setting_is_in_the_methods(study, page):

@@ -44,6 +44,7 @@ from raterscope.app.annotator_evidence import (
 )
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
+from raterscope.app.kinds.masks.excluded_raters import ExcludedRater
 from raterscope.app.kinds.masks.runs import Case, Inputs, combine_in_case, followed_consensus, read_case
 from raterscope.app.review import ReviewState
 from raterscope.app.study import RunEntry, Study
@@ -515,13 +516,14 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
     too; those of the model are STAPLE's estimates. The model's bias is another quantity, estimated
     over all voxels, most of them where all raters agree. So are the square root of Sigma, the standard
     deviation, the degrees of freedom and the scale tau (`MaskFusion`). Programs follow the raters: their
-    `program` is 1, and `counts_as` is the number of raters that they count as near the outline.
+    `program` is 1, and `counts_as` is the number of raters that they count as near the outline. Raters that
+    the run excludes come last: their `excluded` is 1, and the consensus is that of the others.
     """
     unit = "mm" if calibrated else "px"
     return (
         "annotator", f"bias_{unit}", f"spread_{unit}", f"model_bias_{unit}", f"model_sigma_{unit}",
         f"model_sd_{unit}", "dof", "tau", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
-        "model_sensitivity", "model_specificity", "program", "counts_as",
+        "model_sensitivity", "model_specificity", "program", "counts_as", "excluded",
     )  # fmt: skip
 
 
@@ -535,11 +537,19 @@ def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
                  np.sqrt(fusion.variance[0, p]), fusion.dof[0, p], tau[p])  # fmt: skip
         compared = report.compared[p]
         shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
-        yield (name, *map(format_number, (*model, *_compared(compared), *shares)), 0, "")
+        yield (name, *map(format_number, (*model, *_compared(compared), *shares)), 0, "", 0)
     if report.programs is not None:
         rows = zip(report.programs.names, report.programs.near, report.programs_compared, strict=True)
         for name, near, compared in rows:
-            yield (name, *[""] * 7, *map(format_number, _compared(compared)), "", "", 1, format_number(near))
+            figures = map(format_number, _compared(compared))
+            yield (name, *[""] * 7, *figures, "", "", 1, format_number(near), 0)
+
+
+def excluded_rows(raters: Mapping[str, ExcludedRater]) -> Iterator[Row]:
+    """Return the rows of annotators.csv of excluded raters of one structure; see `annotator_columns`."""
+    for name, rater in raters.items():
+        own, figures = (rater.offset, rater.spread), _compared(rater.compared)
+        yield (name, *map(format_number, own), *[""] * 5, *map(format_number, figures), "", "", 0, "", 1)
 
 
 def _compared(comparison: Comparison) -> tuple[float, ...]:

@@ -30,10 +30,9 @@ from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
-from raterscope.app.kinds.masks.annotators import (
-    tables_of,
-)
+from raterscope.app.kinds.masks.annotators import Row, excluded_rows, tables_of
 from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
+from raterscope.app.kinds.masks.excluded_raters import compare_excluded
 from raterscope.app.kinds.masks.kind import MASKS
 from raterscope.app.kinds.masks.variability import (
     difference_statistics,
@@ -181,9 +180,18 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
         pairs = zip(case.result.fusions, case.result.reports, strict=True)
         for number, (fusion, report) in enumerate(pairs, start=1):
             head = _title(case.entry, by), clean_name(case, fusion.structures[0], number, by)
-            rows += (dict(zip(columns, (*head, *row), strict=True)) for row in rows_of(fusion, report))
+            own = list(rows_of(fusion, report))
+            if request.what == "annotators":
+                own += _excluded(study, case, number - 1, by)
+            rows += (dict(zip(columns, (*head, *row), strict=True)) for row in own)
     every = list(dict.fromkeys(chain.from_iterable(zip(*tables.values(), strict=True))))
     return [write_table(request.path, every, ([row.get(name) for name in every] for row in rows))]
+
+
+def _excluded(study: Study, case: FusedCase, at: int, by: Deidentifier | None) -> list[Row]:
+    """Return the rows of annotators.csv for the excluded raters of a structure."""
+    raters = compare_excluded(study, case.entry.id, case.run, case.result.fusions[at], case.entry.lattice)
+    return list(excluded_rows({name if by is None else by.names[name]: of for name, of in raters.items()}))
 
 
 def export_variability(study: Study, request: Request, watch: Watch = silent) -> list[Path]:

@@ -19,6 +19,7 @@ from raterscope.app.assessment import MATTERS
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
 from raterscope.app.formats.volumes import find_volumes, load_volume
+from raterscope.app.kinds.masks.excluded_raters import ExcludedRater, compare_excluded
 from raterscope.app.review import CommentSubject, Region, ReviewState, known_voxels
 from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
@@ -52,6 +53,8 @@ class Scene:
     programs: Mapping[str, Mapping[str, MaskRecord]] = field(default_factory=dict)  # by structure
     # by structure: masks of raters that the run excludes
     excluded: Mapping[str, Mapping[str, MaskRecord]] = field(default_factory=dict)
+    # by structure: comparison of these raters with the consensus
+    excluded_raters: Mapping[str, Mapping[str, ExcludedRater]] = field(default_factory=dict)
 
     def drawn(self, structure: str) -> Mapping[str, MaskRecord]:
         """Return the masks of raters and programs of a structure."""
@@ -151,6 +154,11 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         nothing={name: _nothing(name, masks) for name in structures},
         programs=programs,
         excluded=excluded,
+        excluded_raters={
+            fusion.structures[0]: compare_excluded(study, image, run_shown, fusion, entry.lattice, watch)
+            for fusion in (() if result is None else result.fusions)
+            if run_shown is not None
+        },
     )
 
 

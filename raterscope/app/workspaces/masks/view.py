@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.catalogue import fuser_title
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
+from raterscope.app.kinds.masks.excluded_raters import ExcludedRater
 from raterscope.app.review import Decision, is_bookmarked
 from raterscope.app.study.runs import run_title
 from raterscope.app.workspaces.masks.scene import DisputedRegion, Piece, Scene, amount_of
@@ -125,12 +126,22 @@ def rater_rows(
     ]  # fmt: skip
     rows += _program_rows(scene, structure, numbers, excluded)
     names = {row.name for row in rows}
-    rows += [
-        RaterRow(numbers.get(name, 0), name, excluded=True, excluded_reason=reason)
-        for name, reason in excluded.items()
-        if name not in names and name in numbers and scene.run is not None and name in scene.run.excluded
-    ]
+    for name, reason in excluded.items():
+        if name not in names and name in numbers and scene.run is not None and name in scene.run.excluded:
+            row = RaterRow(numbers[name], name, excluded=True, excluded_reason=reason)
+            rater = scene.excluded_raters.get(structure, {}).get(name)
+            rows.append(row if rater is None else _compared_row(row, rater))
     return rows
+
+
+def _compared_row(row: RaterRow, rater: ExcludedRater) -> RaterRow:
+    """Return the row of an excluded rater with the comparison with the consensus of the others."""
+    compared = rater.compared
+    return replace(
+        row, bias_mm=rater.offset, deviation_mm=rater.spread, dice=compared.dice,
+        hausdorff95=compared.hausdorff_95, hausdorff=compared.hausdorff, sensitivity=compared.sensitivity,
+        specificity=compared.specificity,
+    )  # fmt: skip
 
 
 def _program_rows(

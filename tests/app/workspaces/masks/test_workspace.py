@@ -256,7 +256,16 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
         f"Would change {f'{changed:,}' if changed else 'none'} of {before.sum():,} voxels"
     )
     assert changed or decided
-    assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded
+    row = next(row for row in workspace.table.model.rows if row.name == "dan")
+    assert row.excluded
+    if not decided:  # the comparison is with the consensus as it was fused
+        record, dan = workspace.session.scene.excluded["nodule"]["dan"], np.zeros_like(before)
+        dan[tuple(slice(at, at + n) for at, n in zip(record.origin, record.values.shape, strict=True))] = (
+            record.values
+        )
+        others = consensus(fused_masks)
+        assert row.dice == pytest.approx(2 * (dan & others).sum() / (dan.sum() + others.sum()))
+        assert np.isfinite([row.bias_mm, row.hausdorff95, row.sensitivity]).all()
     outlines = {outline.name: outline for outline in workspace.volume._scene.outlines}
     assert outlines["dan (excluded)"].dashed
     assert not outlines["ann"].dashed

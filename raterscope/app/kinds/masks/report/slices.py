@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from raterscope.algorithms.masks.metrics import Comparison, compare, compare_wit
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
+from raterscope.app.kinds.masks.excluded_raters import ExcludedRater, compare_excluded
 from raterscope.app.kinds.masks.runs import MARGIN
 from raterscope.app.page.contents import Picture, photograph, scale_bar
 from raterscope.app.review import Region, known_voxels
@@ -354,7 +355,8 @@ class StructureFigures:
     # (Z, Y, X): on the grid of the masks: doubt of the model, or disagreement of the raters where that is
     # larger; 0 where the expert decided
     doubt: Float32Array
-    left_out: Sequence[str] = ()  # excluded raters of the structure
+    # by name: raters of the structure that the run excludes
+    left_out: Mapping[str, ExcludedRater] = field(default_factory=dict)
     absent: Sequence[str] = ()  # raters of the case who have no mask of the structure
     truth: AgainstTruth | None = None
 
@@ -448,7 +450,7 @@ def read_figures(
                 doubt=_doubt(
                     fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)
                 ),
-                left_out=[name for name in run.excluded if name in raters],
+                left_out=compare_excluded(study, entry.id, run, fusion, entry.lattice, step),
                 absent=[name for name in raters_of_run if name not in raters],
                 truth=truth,
             )

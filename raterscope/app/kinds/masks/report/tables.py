@@ -59,13 +59,18 @@ def raters_table(
         ]
     for name in figures.absent:
         rows.append([_named(name, numbers, nothing=True), *[NONE] * len(columns)])
-    for name in figures.left_out:
+    for name, rater in figures.left_out.items():
         reason = plain(excluded.get(name, "")) or "no reason given"
         displayed_name = _named(name, numbers)
+        own, compared = [_bias(rater.offset), units.mm(rater.spread)], rater.compared
+        own += [share(compared.dice), units.mm(compared.hausdorff_95), units.mm(compared.hausdorff)]
+        own += [share(compared.sensitivity), share(compared.specificity), *units.amounts([rater.volume_ml])]
+        own.append(units.difference(compared.volume_difference, report.volume_ml))
         rows.append(
             [
                 Cell(f"{displayed_name.text} (excluded: {reason})", swatch=displayed_name.swatch),
-                *[NONE] * len(columns),
+                *own,
+                *[NONE] * (len(columns) - len(own)),
             ]
         )
     note = (
