@@ -220,6 +220,8 @@ class RunControl(QObject):
         """The chosen run when the current fusion started."""
         self._repeated: int | None = None
         """The run whose settings the Fuse panel shows."""
+        self.not_included = ""
+        """States that the chosen run does not include the item on screen, if it does not."""
         jobs.updated.connect(self._on_job)
         document.names_changed.connect(self.show_history)
         document.changed.connect(self._on_changed)
@@ -255,6 +257,7 @@ class RunControl(QObject):
 
     def run_of(self, item: int) -> int | None:
         """Return the chosen run if it includes an item, else None for the latest."""
+        self.not_included = ""
         contents = self._document.contents
         entry = contents.item(self.kind, item) if contents is not None else None
         runs = self._document.runs_of(self.kind)
@@ -262,9 +265,10 @@ class RunControl(QObject):
         if run is None or entry is None:
             return None
         if item not in run.items:
-            self._screen.message.emit(
+            self.not_included = (
                 f"The selected run does not include {plain(entry.name)}: its latest run is shown."
             )
+            self._screen.message.emit(self.not_included)
             return None
         return run.id
 

@@ -167,7 +167,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         """Show the notices of the run on screen, unless already shown."""
         if notices != self.notices:
             self.notices = notices
-            self.screen.message.emit(notices)
+            self.screen.message.emit(f"{self.runs.not_included} {notices}".strip())
 
     def _on_blind(self, blind: bool) -> None:
         self.screen.notes.set_note("Blind", self.blind_mode.note if blind else "")
