@@ -16,7 +16,7 @@ from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
-from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
+from raterscope.app.formats.points.positions import ImageScale, ImageScales, unknown_scales
 from raterscope.app.formats.points.tables import name_by_ids
 from raterscope.app.formats.records import (
     LabelFile,
@@ -32,7 +32,7 @@ from raterscope.app.import_candidates import ImportCandidates, OtherFiles, class
 from raterscope.app.kinds.clicks.imports import (
     assign_annotators,
     explain_possible_percent,
-    index_pixel_sizes,
+    index_scales,
     read_point_files,
 )
 from raterscope.app.kinds.labels.imports import (
@@ -147,9 +147,9 @@ def read_files(
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     points = read_point_files(candidates.points, skipped, sources, of_points)
     skipped.required -= beside
-    pixel_sizes = _pixel_sizes(candidates.images, at_hand, sources)
+    scales = _image_scales(candidates.images, at_hand, sources)
     tables_and_images, more_layouts = _read_each(
-        candidates.tables, kind, mappings, skipped, sources, of_tables, pixel_sizes, reading.annotator
+        candidates.tables, kind, mappings, skipped, sources, of_tables, scales, reading.annotator
     )
     sources.keep(candidates.masks)
     tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
@@ -257,7 +257,7 @@ def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates
     for path, mapping in mappings.items() if candidates.kind is None else ():
         if names_pair_columns(mapping):
             meant = candidates.pairs
-        elif not {"x", "y"}.isdisjoint(mapping.values()):
+        elif not {"x", "y", "x_percent", "y_percent"}.isdisjoint(mapping.values()):
             meant = candidates.tables
         elif names_label_columns(mapping):
             meant = candidates.labels
@@ -319,7 +319,7 @@ def _read_each(
     skipped: SkippedFiles,
     sources: Sources,
     watch: Watch,
-    pixel_sizes: PixelSizes = unknown_sizes,
+    scales: ImageScales = unknown_scales,
     annotator: str | None = None,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[TableLayout]]:
     """Read images or tables; return also the table layouts."""
@@ -329,9 +329,7 @@ def _read_each(
         step(0.0, f"reading {plain(path.name)}")
         try:
             with skipped.reading(path):
-                tables.append(
-                    read(sources.open(path), kind, mappings.get(path), step, pixel_sizes, annotator)
-                )
+                tables.append(read(sources.open(path), kind, mappings.get(path), step, scales, annotator))
                 layouts += _layouts_of(tables[-1:], sources)
         except UnknownColumns as unknown:
             raise unknown if kind is not None else prefer_label_columns(unknown) from None
@@ -339,14 +337,18 @@ def _read_each(
     return tables, layouts
 
 
-def _pixel_sizes(images: Sequence[Path], at_hand: StudyImages, sources: Sources) -> PixelSizes:
-    """Return a function for the sizes of pixels of imported and available images; it reads only headers."""
+def _image_scales(images: Sequence[Path], at_hand: StudyImages, sources: Sources) -> ImageScales:
+    """Return a function for the sizes of imported and available images; it reads only headers."""
 
     @cache
-    def index() -> PixelSizes:
+    def index() -> ImageScales:
         files = [sources.open(path).image().file for path in images]
-        sizes = [(file.name, file.pixel_size) for file in files]
-        return index_pixel_sizes([*sizes, *((entry.name, entry.pixel_size) for entry in at_hand.entries)])
+        of_files = [(file.name, ImageScale(file.pixel_size, (file.width, file.height))) for file in files]
+        at_hand_scales = [
+            (entry.name, ImageScale(entry.pixel_size, (entry.width, entry.height)))
+            for entry in at_hand.entries
+        ]
+        return index_scales([*of_files, *at_hand_scales])
 
     return lambda name: index()(name)
 

@@ -61,10 +61,10 @@ def describe_study_commands(commands: Commands) -> None:
                          help="set the study's matching radius: largest distance of a "
                               "detection from a true position")  # fmt: skip
     add_extent(reading, "width and height of images of unknown size, pixels")
-    add_mapping(reading, "annotator, image, x, y, time, score; of labels annotator, task, label, time, "
-                "truth, question, picture, content, tags (several of a vote), votes (a column per "
-                "annotator); of pairs annotator, left, right, choice, time, question, left_picture, "
-                "right_picture")  # fmt: skip
+    add_mapping(reading, "annotator, image, x, y (x_percent, y_percent), time, score; of labels annotator, "
+                "task, label, time, truth, question, picture, content, tags (several of a vote), votes (a "
+                "column per annotator); of pairs annotator, left, right, choice, time, question, "
+                "left_picture, right_picture")  # fmt: skip
     add_masks(reading, "annotator of all masks, points or labels")
     reading.add_argument("--rename", nargs="+", action="extend", default=[], metavar="KIND:NAME=NEW",
                          help="other names for annotators, structures and classes, as in structure:gtv=GTV; "

@@ -8,7 +8,7 @@ from pathlib import Path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.points import read_scores
-from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
+from raterscope.app.formats.points.positions import ImageScales, unknown_scales
 from raterscope.app.formats.points.tables import (
     are_detections,
     are_scores,
@@ -35,7 +35,7 @@ def read(
     kind: str | None = None,
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
-    pixel_sizes: PixelSizes = unknown_sizes,
+    scales: ImageScales = unknown_scales,
     annotator: str | None = None,
 ) -> ClickTable | PointTable | ImageFile:
     r"""Read a file, whose format is detected from its content.
@@ -53,19 +53,19 @@ def read(
         raise InputError(f"{plain(kind)} is not a kind of table; expected one of {', '.join(KINDS[:4])}")
     refuse_special(path)
     if kind == "scores" or (kind is None and path.suffix.casefold() == ".json"):
-        return read_scores(source, mapping, pixel_sizes)
+        return read_scores(source, mapping, scales)
     if kind == "image" or (kind is None and source.is_image()):
         return source.image().file
     table = source.table(watch)
     if kind == "truth":
-        return read_truth_points(table, mapping, pixel_sizes)
+        return read_truth_points(table, mapping, scales)
     if kind is None and (are_detections(table) or are_scores(table) or is_named_truth(path)):
         annotator = None
-    return _read_marks(table, kind, mapping, watch, pixel_sizes, annotator)
+    return _read_marks(table, kind, mapping, watch, scales, annotator)
 
 
 def _read_marks(
-    table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch, pixel_sizes: PixelSizes,
+    table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch, scales: ImageScales,
     annotator: str | None,
 ) -> ClickTable | PointTable:  # fmt: skip
     from raterscope.app.formats import zooniverse
@@ -75,15 +75,15 @@ def _read_marks(
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return collect_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks
     try:
-        return tables.read_clicks(table, mapping, watch, pixel_sizes, annotator)
+        return tables.read_clicks(table, mapping, watch, scales, annotator)
     except UnknownColumns as unknown:
         if mapping is None and {"x", "y"} <= set(unknown.missing) and find_columns(table, tables.SIZES):
             return tables.read_image_sizes(table)
         if kind is None and unknown.missing == ("annotator",):
             if mapping is None and are_scores(table) and not is_named_truth(table.path):
-                return read_score_table(table, None, pixel_sizes)
+                return read_score_table(table, None, scales)
             if _is_truth(table, unknown):
-                return read_truth_points(table, mapping, pixel_sizes)
+                return read_truth_points(table, mapping, scales)
         raise
 
 

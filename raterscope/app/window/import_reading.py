@@ -24,6 +24,7 @@ from raterscope.app.formats.masks.naming import (
     suggest_structure_naming,
 )
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
+from raterscope.app.formats.points.positions import PERCENT
 from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.records import LabelTable
 from raterscope.app.formats.sources import Sources
@@ -42,6 +43,12 @@ from raterscope.widgets.dialogs.import_dialogs import MappingField, TableKind
 from raterscope.widgets.dialogs.import_preview import ImportOffer, NamesOffer, TableOffer
 
 CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLICK_FIELDS)
+IN_PERCENT = tuple(
+    replace(part, name=f"{part.name}{PERCENT}", label=f"{part.name}, percent")
+    if part.name in ("x", "y")
+    else part
+    for part in CLICKS
+)
 LABELS = tuple(
     MappingField(name, words, needed, name in ("label", "content")) for name, words, needed in LABEL_FIELDS
 )
@@ -80,7 +87,14 @@ def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> 
     kinds = [TableKind(label, fields, _guess(header, rows, file, fields)) for label, fields in named]
     kinds[2] = replace(kinds[2], guess=_guess_wide(header, kinds[2].guess))
     tags = {column: TAGS if name == "label" else name for column, name in kinds[1].guess.items()}
-    return (*kinds, TableKind("labels, several tags each", TAGGED, tags))
+    percent = {
+        column: f"{name}{PERCENT}" if name in ("x", "y") else name for column, name in kinds[0].guess.items()
+    }
+    return (
+        *kinds,
+        TableKind("labels, several tags each", TAGGED, tags),
+        TableKind("clicks in percent", IN_PERCENT, percent),
+    )
 
 
 def _guess_wide(header: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
@@ -143,6 +157,7 @@ def _table_offer(layout: TableLayout) -> TableOffer:
     used = set(layout.fields.values())
     label = "labels, one column per annotator" if VOTES in used else layout.kind
     label = "labels, several tags each" if TAGS in used else label
+    label = "clicks in percent" if f"x{PERCENT}" in used else label
     others = {"truth": _POINTS, "scores": _POINTS, "tasks": _TASKS}
     at = next((at for at, kind in enumerate(kinds) if kind.label == label), None)
     if at is None:

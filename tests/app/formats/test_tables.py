@@ -20,6 +20,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, dialects, read, table_files
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.output_files import write_table
+from raterscope.app.formats.points.positions import ImageScale
 from raterscope.app.formats.tables import NO_NAMES
 
 PLAIN = "annotator,image,x,y\nann,a.png,1.5,2.5\nbob,b.png,3,-4\nann,b.png,1e1,0\n"
@@ -240,6 +241,25 @@ def test_shares_of_an_image_become_pixels_if_its_size_is_known(file: Path) -> No
     assert "between 0 and 1" in refusal(written(file, without), "clicks")
     named = read(file, "clicks", {"x": "x"})
     assert named.x.tolist() == [0.25, 1.0]
+
+
+def test_shares_become_pixels_if_the_image_is_known(file: Path) -> None:
+    scales = {"a.png": ImageScale(size=(200.0, 100.0))}
+    written(file, "image,annotator,x,y\na.png,ann,0.25,0.5\na.png,bob,1,0.1\n")
+    table = read(file, "clicks", scales=scales.__getitem__)
+    assert list(zip(table.x, table.y, strict=True)) == [(50.0, 50.0), (200.0, 10.0)]
+    written(file, "image,annotator,x,y\na.png,ann,25,50\na.png,bob,100,10\n")
+    by_hand = {"x": "x_percent", "y": "y_percent"}
+    table = read(file, "clicks", by_hand, scales=scales.__getitem__)
+    assert list(zip(table.x, table.y, strict=True)) == [(50.0, 50.0), (200.0, 10.0)]
+    assert table.columns["x"] == "x_percent"
+
+
+def test_shares_beside_the_size_on_the_screen_are_shares(file: Path) -> None:
+    header = "image,annotator,x,y,naturalWidth,naturalHeight,clientWidth,clientHeight"
+    lines = [f"a.png,ann,{x},{y},1000,800,500,400" for x, y in ((0.5, 0.25), (1, 0.75))]
+    table = read_clicks(written(file, "\n".join([header, *lines])))
+    assert [row[2:] for row in rows(table)] == [(500.0, 200.0), (1000.0, 600.0)]
 
 
 def shown_in_a_browser(file: Path, places: Sequence[tuple[float, float]]) -> ClickTable:

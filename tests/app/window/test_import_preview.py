@@ -175,6 +175,30 @@ def test_new_readings_of_tables_are_named_before_the_import(window, qtbot, folde
     assert "games.csv: The choices 1, 0.5 and 0 are read as left, tie and right." in notices
 
 
+def test_clicks_can_be_read_as_percent_of_their_images(window, qtbot, folder, imports_confirmed):
+    imports_confirmed()
+    Image.new("L", (400, 300)).save(folder / "one.png")
+    lines = [f"ann,one.png,{10 * n},{90 - 10 * n}" for n in range(8)]
+    (folder / "clicks.csv").write_text("\n".join(["annotator,image,x,y", *lines]))
+    window.open_paths([folder / "one.png", folder / "clicks.csv"])
+    before = wait_for_dialog(window, qtbot)
+    (table,) = before.tables
+    table.kind.setCurrentText("clicks in percent")
+    assert table.mapping == {"annotator": "annotator", "image": "image", "x": "x_percent", "y": "y_percent"}
+    before.accepting.click()
+    dialog = wait_for_dialog(window, qtbot, before)
+    (table,) = dialog.tables
+    assert table.kind.currentText() == "clicks in percent"
+    assert "Positions in percent were multiplied by the image's width and height" in notices_of(dialog)
+    assert "all positions lie between" not in notices_of(dialog)
+    dialog.accepting.click()
+    contents = imported(window, qtbot)
+    idle(window, qtbot)
+    with Study.open(contents.path, to_read=True) as study:
+        clicks = study.clicks(contents.images[0].id)
+    assert sorted(zip(clicks.x, clicks.y, strict=True)) == [(40 * n, 270 - 30 * n) for n in range(8)]
+
+
 def test_spellings_are_joined_and_can_be_kept_apart(window, qtbot, offered, folder):
     dialog = offered(votes=VOTES)
     assert dialog.new_names("class") == {"cat": "Cat"}

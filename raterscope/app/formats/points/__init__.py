@@ -9,7 +9,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import UNKNOWN, PointFile, collect_points
-from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
+from raterscope.app.formats.points.positions import ImageScales, unknown_scales
 from raterscope.app.formats.points.tables import (
     ScoresDocument,
     holds_bare_points,
@@ -84,7 +84,7 @@ def holds_scores(source: Source) -> bool:
 
 
 def read_scores(
-    file: File, mapping: Mapping[str, str] | None = None, pixel_sizes: PixelSizes = unknown_sizes
+    file: File, mapping: Mapping[str, str] | None = None, scales: ImageScales = unknown_scales
 ) -> PointTable:
     """Read the detections of a program.
 
@@ -97,7 +97,7 @@ def read_scores(
     source = open_source(file)
     path = source.path
     if path.suffix.casefold() != ".json":
-        return read_score_table(source.table(), mapping, pixel_sizes)
+        return read_score_table(source.table(), mapping, scales)
     document = source.document()
     if isinstance(document, ScoresDocument):
         return read_coco_scores(path, document.content)

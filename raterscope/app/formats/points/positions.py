@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +30,25 @@ from raterscope.app.formats.tables import (
 
 _CENTRES = ("The positions are the centres of boxes.",)
 
-PixelSizes = Callable[[str], float | None]
-"""Returns the size of a pixel of an image in micrometres; None if it is unknown."""
+
+class ImageScale(NamedTuple):
+    """Sizes of an image; None if they are unknown."""
+
+    pixel_size: float | None = None  # micrometres
+    size: tuple[float, float] | None = None  # (width, height), pixels
 
 
-def unknown_sizes(_image: str) -> None:
-    """Return that the size of an image's pixel is unknown."""
+ImageScales = Callable[[str], ImageScale]
+"""Returns the sizes of an image by its name."""
 
+
+def unknown_scales(_image: str) -> ImageScale:
+    """Return that no size of an image is known."""
+    return ImageScale()
+
+
+PERCENT = "_percent"
+"""End of the fields x_percent and y_percent: positions in percent of the image."""
 
 _MOSTLY = 0.5
 """Share of positions outside the stated size above which it is the size of a box instead of the image."""
@@ -71,12 +84,16 @@ def has_boxes(table: Table) -> bool:
 def assign_positions(
     table: Table, needed: Sequence[str], wanted: Sequence[str], mapping: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Assign columns to fields, see `assign_columns`; corners of boxes may replace x and y."""
+    """Assign columns to fields, see `assign_columns`; corners of boxes may replace x and y.
+
+    `mapping`: fields of columns, named by hand; x_percent and y_percent are assigned as x and y.
+    """
+    mapping = {name: field.removesuffix(PERCENT) for name, field in (mapping or {}).items()}
     if not mapping and has_boxes(table):
         needed = (*(field for field in needed if field not in ("x", "y")), *CORNERS)
     column = assign_columns(table, needed, wanted, mapping)
     for field in needed:
-        _refuse_repeated(table, column[field], mapping or {})
+        _refuse_repeated(table, column[field], mapping)
     return column
 
 
@@ -102,7 +119,7 @@ def read_positions(
     faults: Faults,
     mapping: Mapping[str, str] | None = None,
     images: Sequence[str] = (),
-    pixel_sizes: PixelSizes = unknown_sizes,
+    scales: ImageScales = unknown_scales,
 ) -> Positions:
     """Read the positions of a table, and the sizes of its images.
 
@@ -124,17 +141,20 @@ def read_positions(
         refuse_missing(table, column[field], np.flatnonzero(only).tolist(), faults)
     empty = blank_x & blank_y
     units = unit_of(column["x"]), unit_of(column["y"])
-    in_percent = "%" in [unit[0] for unit in units if unit is not None]
+    in_percent = "%" in [unit[0] for unit in units if unit is not None] or any(
+        field.endswith(PERCENT) for field in (mapping or {}).values()
+    )
     if in_percent:
         x, y, mapping = x / 100, y / 100, None
     elif units != (None, None):
-        factors, text = _pixels_per_unit(table, column, units, image, images, pixel_sizes, mapping)
+        factors, text = _pixels_per_unit(table, column, units, image, images, scales, mapping)
         return Positions(
             x * factors[0], y * factors[1], empty, read_extents(table, column, image, faults), (text,)
         )
     if mapping:
         return Positions(x, y, empty, read_extents(table, column, image, faults))
-    shown = _read_shown_sizes(table, column)
+    in_shares = in_percent or _are_shares(x[~empty], y[~empty])
+    shown = None if in_shares else _read_shown_sizes(table, column)
     if shown is not None:
         return _scale_shown(x, y, empty, shown, read_extents(table, column, image, faults))
     if {"width", "height"} <= set(column):
@@ -144,16 +164,17 @@ def read_positions(
         if ((x > width) | (y > height))[~empty].mean() > _MOSTLY:
             return Positions(x + width / 2, y + height / 2, empty, {}, _CENTRES)
     extents = read_extents(table, column, image, faults)
-    if not in_percent and not _are_shares(x[~empty], y[~empty]):
+    if not in_shares:
         return Positions(x, y, empty, extents)
-    sizes = [extents.get(number) for number in image.tolist()]
+    known = [extents.get(number, scales(name).size) for number, name in enumerate(images)]
+    sizes = [known[number] for number in image.tolist()]
     if None in sizes:
         problem = "all positions lie between 0 and 1; expected pixels. "
         hint = ", or name the columns by hand if they are pixels"
         if in_percent:
             problem, hint = "positions are in percent; expected pixels. ", ""
         raise InputError(
-            f"{problem}Multiply them by the image's width and height, or add columns of that name{hint}",
+            f"{problem}Import the images too, or add columns of their width and height{hint}",
             file=table.path,
             field=column["x"],
         )
@@ -211,10 +232,10 @@ def describe_offsets(table: Table) -> tuple[str, ...]:
 
 def _pixels_per_unit(
     table: Table, column: Mapping[str, str], units: Sequence[tuple[str, float] | None], image: IntArray,
-    images: Sequence[str], pixel_sizes: PixelSizes, mapping: Mapping[str, str] | None,
+    images: Sequence[str], scales: ImageScales, mapping: Mapping[str, str] | None,
 ) -> tuple[Sequence[FloatArray | float], str]:  # fmt: skip
     """Return pixels per unit of x and of y in each row, and a notice; 1 for named columns of unknown size."""
-    sizes = [pixel_sizes(name) for name in images]
+    sizes = [scales(name).pixel_size for name in images]
     with_units = zip((column["x"], column["y"]), units, strict=True)
     names = " and ".join(plain(name, 40) for name, unit in with_units if unit is not None)
     unit = next(unit[0] for unit in units if unit is not None)

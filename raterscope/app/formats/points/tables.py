@@ -22,13 +22,14 @@ from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import STATES, PointCollector, PointFile, size_of
 from raterscope.app.formats.points.positions import (
-    PixelSizes,
+    PERCENT,
+    ImageScales,
     assign_positions,
     describe_offsets,
     has_boxes,
     read_extents,
     read_positions,
-    unknown_sizes,
+    unknown_scales,
 )
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen, number_classes
 from raterscope.app.formats.tables import (
@@ -75,7 +76,7 @@ def read_clicks(
     table: Table,
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
-    pixel_sizes: PixelSizes = unknown_sizes,
+    scales: ImageScales = unknown_scales,
     annotator: str | None = None,
 ) -> ClickTable:
     """Read a table of clicks.
@@ -84,8 +85,8 @@ def read_clicks(
     `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad line; a
     table is read completely or not at all.
 
-    `mapping`: fields of columns, named by hand: annotator, image, x, y, time, width, height, read, class,
-    ignore. `annotator`: of all clicks, if the table names none.
+    `mapping`: fields of columns, named by hand: annotator, image, x, y, x_percent, y_percent, time, width,
+    height, read, class, ignore. `annotator`: of all clicks, if the table names none.
     """
     try:
         column = assign_positions(table, NEEDED, WANTED, mapping)
@@ -101,7 +102,7 @@ def read_clicks(
     pictures = read_names(table, column["image"], faults)
     watch(0.88, "reading positions")
     images, image = first_seen(pictures)
-    positions = read_positions(table, column, image, faults, mapping, images, pixel_sizes)
+    positions = read_positions(table, column, image, faults, mapping, images, scales)
     faults.refuse()
     watch(0.95, "reading annotators and times")
     annotators, number = first_seen(annotator_names)
@@ -116,8 +117,13 @@ def read_clicks(
         extents=positions.extents, lines=find_first_lines(table.lines, image),
         notices=(*table.notices, *positions.notices, *describe_offsets(table), *notices, *class_notices),
         classes=classes, label=label,
-        columns=fields_of(column),
+        columns=fields_of(column) | _in_percent(mapping),
     )  # fmt: skip
+
+
+def _in_percent(mapping: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the columns that the user named as positions in percent."""
+    return {name: field for name, field in (mapping or {}).items() if field.endswith(PERCENT)}
 
 
 def read_image_sizes(table: Table) -> ClickTable:
@@ -186,7 +192,7 @@ def _finite_number(cell: str) -> float:
 
 
 def read_truth_points(
-    table: Table, mapping: Mapping[str, str] | None = None, pixel_sizes: PixelSizes = unknown_sizes
+    table: Table, mapping: Mapping[str, str] | None = None, scales: ImageScales = unknown_scales
 ) -> PointTable:
     """Read a table of ground truth, or the detected rows of a table of detections.
 
@@ -199,18 +205,18 @@ def read_truth_points(
     detected = _detected(table)
     skipped = int((~detected).sum())
     more = (f"{counted(skipped, 'cluster')} skipped: not detected.",) if skipped else ()
-    return _read_points(table, PLACED, mapping, pixel_sizes, detected, more)
+    return _read_points(table, PLACED, mapping, scales, detected, more)
 
 
 def _read_points(
-    table: Table, fields: tuple[str, ...], mapping: Mapping[str, str] | None, pixel_sizes: PixelSizes,
+    table: Table, fields: tuple[str, ...], mapping: Mapping[str, str] | None, scales: ImageScales,
     used: NDArray[np.bool_], notices: tuple[str, ...] = (),
 ) -> PointTable:  # fmt: skip
     """Read the used rows that have a position, with their scores if `fields` has score."""
     column = assign_positions(table, fields, ("width", "height"), mapping)
     faults = Faults(table)
     images, image = first_seen(read_names(table, column["image"], faults))
-    positions = read_positions(table, column, image, faults, mapping, images, pixel_sizes)
+    positions = read_positions(table, column, image, faults, mapping, images, scales)
     used = used & ~positions.empty
     score = _numbers(table, column["score"], used, faults)[used] if "score" in fields else None
     faults.refuse()
@@ -219,7 +225,7 @@ def _read_points(
         extents=positions.extents, lines=find_first_lines(table.lines, image),
         searched=frozenset(range(len(images))), score=score,
         notices=(*table.notices, *positions.notices, *describe_offsets(table), *notices),
-        columns=fields_of(column),
+        columns=fields_of(column) | _in_percent(mapping),
     )  # fmt: skip
 
 
@@ -277,10 +283,10 @@ def recognize(content: Any) -> ScoresDocument | None:
 
 
 def read_score_table(
-    table: Table, mapping: Mapping[str, str] | None = None, pixel_sizes: PixelSizes = unknown_sizes
+    table: Table, mapping: Mapping[str, str] | None = None, scales: ImageScales = unknown_scales
 ) -> PointTable:
     """Read a table of scores; a row with only an image means that the program found nothing on it."""
-    return _read_points(table, SCORED, mapping, pixel_sizes, np.ones(len(table), dtype=np.bool_))
+    return _read_points(table, SCORED, mapping, scales, np.ones(len(table), dtype=np.bool_))
 
 
 def _numbers(table: Table, column: str, needed: NDArray[np.bool_], faults: Faults) -> FloatArray:

@@ -33,7 +33,7 @@ from raterscope.app.command_line.output import (
 from raterscope.app.errors import InputError, SkippedFiles, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points, read_scores
-from raterscope.app.formats.points.positions import PixelSizes, unknown_sizes
+from raterscope.app.formats.points.positions import ImageScale, ImageScales, unknown_scales
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES, IMAGES_IN_WORDS
 from raterscope.app.formats.sources import Source, Sources, may_hold_annotations
 from raterscope.app.kinds.clicks.evaluation import (
@@ -47,7 +47,7 @@ from raterscope.app.kinds.clicks.image_fusion import fuse_images, start_processe
 from raterscope.app.kinds.clicks.imports import (
     assign_annotators,
     clicks_by_image,
-    index_pixel_sizes,
+    index_scales,
     points_by_image,
     read_point_files,
     scores_by_image,
@@ -253,11 +253,11 @@ def read_named(
     kind: str | None,
     mapping: Mapping[str, str],
     watch: Watch,
-    pixel_sizes: PixelSizes = unknown_sizes,
+    scales: ImageScales = unknown_scales,
 ) -> ClickTable | PointTable | ImageFile:
     """Read a file. The error for unknown columns explains how to map them."""
     try:
-        return formats.read(path, kind, mapping or None, watch, pixel_sizes)
+        return formats.read(path, kind, mapping or None, watch, scales)
     except UnknownColumns as unknown:
         raise InputError(f"{unknown.what}, by --map column=field", file=path) from unknown
 
@@ -277,14 +277,16 @@ def _clicks_of(
 ) -> list[ClickTable]:
     """Read tables of clicks and files of points. A file without annotator is named after itself."""
     tables, point_files, sources = [], [], Sources()
-    pixel_sizes = index_pixel_sizes(
-        (size.name, size.pixel_size) for size in sizes if isinstance(size, ImageFile)
+    scales = index_scales(
+        (file.name, ImageScale(file.pixel_size, (file.width, file.height)))
+        for file in sizes
+        if isinstance(file, ImageFile)
     )
     for path in paths:
         if not mapping and _has_annotations(sources.open(path)):
             point_files.append(path)
             continue
-        table = read_named(path, "clicks", mapping, watch, pixel_sizes)
+        table = read_named(path, "clicks", mapping, watch, scales)
         assert isinstance(table, ClickTable)
         tables.append(table)
     names = [size.name for size in sizes if isinstance(size, ImageFile)]

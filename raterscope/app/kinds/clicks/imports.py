@@ -17,7 +17,7 @@ from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_tru
 from raterscope.app.errors import InputError, SkippedFiles, plain
 from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
-from raterscope.app.formats.points.positions import PixelSizes
+from raterscope.app.formats.points.positions import ImageScale, ImageScales
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
 from raterscope.app.formats.signatures import IMAGE_SUFFIXES
 from raterscope.app.formats.sources import Sources
@@ -326,22 +326,23 @@ def explain_possible_percent(
         if max(table.x.max(), table.y.max()) <= 100 and smallest > _LARGER_THAN_PERCENT:
             notices.append(
                 f"{plain(table.path.name)}: all positions lie between 0 and 100 and are read as pixels, "
-                "though the images are larger. If they are percent, name the columns x (%) and y (%), and "
-                "add the images' width and height."
+                "though the images are larger. If they are percent, read the table as clicks in percent "
+                "(--map x=x_percent y=y_percent)."
             )
     return notices
 
 
-def index_pixel_sizes(sizes: Iterable[tuple[str, float | None]]) -> PixelSizes:
-    """Return a function for the sizes of pixels by the names of images as annotations give them."""
-    known: dict[str, float | None] = {}
-    for name, size in sizes:
-        known[name] = known.get(name) if size is None else size
+def index_scales(sizes: Iterable[tuple[str, ImageScale]]) -> ImageScales:
+    """Return a function for the sizes of images by their names as annotations give them."""
+    known: dict[str, ImageScale] = {}
+    for name, scale in sizes:
+        earlier = known.get(name, ImageScale())
+        known[name] = ImageScale(scale.pixel_size or earlier.pixel_size, scale.size or earlier.size)
     names = index_names((name, (1.0, 1.0)) for name in known)
 
-    def find(name: str) -> float | None:
+    def find(name: str) -> ImageScale:
         entry = names.find(name)
-        return None if entry is None else known[entry.name]
+        return ImageScale() if entry is None else known[entry.name]
 
     return find
 
