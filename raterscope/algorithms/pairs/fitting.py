@@ -65,6 +65,12 @@ _SURE = 1e-4
 _REVERSED = 0.01
 """Probability of naming any annotator who guesses as one who contradicts the ranking (Bonferroni)."""
 
+_COPIED = 0.01
+"""Probability of naming any two independent annotators as copies (Bonferroni)."""
+
+_LISTED = 3
+"""Maximum number of groups of copies that are listed."""
+
 
 def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], least: int) -> list[str]:
     """Return notices on unlinked items, repeats, and annotators who were not tested."""
@@ -148,6 +154,34 @@ def reversed_notices(pairs: Pairs, match: FloatArray) -> list[str]:
         f"{_names(pairs.annotators, found)} contradict{'s' if len(found) == 1 else ''} the ranking: "
         f"{percent(share)} of {int(answers[found].sum()):,} answers agree with it. Check for exchanged items "
         "or answers, or exclude them. Their answers count in full until then."
+    ]
+
+
+def copied_notices(pairs: Pairs, match: FloatArray) -> list[str]:
+    """Name annotators whose comparisons are all the same as another's, if that is no chance.
+
+    An independent annotator repeats an answer against the ranking in at most half of the cases.
+
+    `match`: (p,) share of each annotator's answers that agree with the ranking.
+    """
+    task = np.zeros(len(pairs)) if pairs.task is None else pairs.task
+    order = np.lexsort((pairs.choice, pairs.right, pairs.left, task, pairs.annotator))
+    comparison = np.column_stack([task, pairs.left, pairs.right, pairs.choice])[order]
+    ends = np.cumsum(np.bincount(pairs.annotator, minlength=len(pairs.annotators)))
+    alike: dict[bytes, list[int]] = {}
+    for row, own in enumerate(np.split(comparison, ends[:-1])):
+        alike.setdefault(own.tobytes(), []).append(row)
+    left, right, _ = pairs.counts()
+    against = np.round((1 - np.nan_to_num(match, nan=1.0)) * (left + right))
+    chance = np.exp2(-against) * len(pairs.annotators) ** 2 / 2
+    groups = [rows for rows in alike.values() if len(rows) > 1 and chance[rows[0]] < _COPIED]
+    if not groups:
+        return []
+    names = "; ".join(_names(pairs.annotators, np.array(rows)) for rows in groups[:_LISTED])
+    more = f" and {counted(len(groups) - _LISTED, 'further group')}" if len(groups) > _LISTED else ""
+    return [
+        f"These annotators gave the same answers to the same comparisons: {names}{more}. They are copies or "
+        "follow one rule, but count as independent. Exclude all but one of each group."
     ]
 
 
@@ -296,6 +330,7 @@ def _fit(
     watch(0.99, "collecting notices")
     notices = [
         *reversed_notices(pairs, matches),
+        *copied_notices(pairs, matches),
         *data_notices(pairs, component, untested, settings.min_comparisons),
         *bias_notices(pairs, bias),
     ]

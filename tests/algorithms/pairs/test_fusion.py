@@ -195,6 +195,26 @@ def test_annotators_whose_answers_are_exchanged_are_named_and_those_who_guess_ar
     assert "contradict" not in notices_of(others)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_of_answers_are_named_and_independent_answers_to_one_list_are_not(seed):
+    generator = np.random.default_rng(seed)
+    one_list = generator.permuted(np.tile(np.arange(10), (80, 1)), axis=1)[:, :2]
+    score = generator.normal(0, 0.8, 10)
+    left, right = (np.tile(side, 12) for side in one_list.T)
+    annotator = np.repeat(np.arange(12), 80)
+    choice = np.sign(score[left] - score[right] + generator.logistic(0, 0.7, len(left)))
+    names = tuple(f"annotator {number}" for number in range(12))
+    items = tuple(f"item {number}" for number in range(10))
+    pairs = Pairs(annotator, left, right, choice, names, items)
+    assert "same answers" not in notices_of(pairs)
+    choice[annotator == 11] = choice[annotator == 3]
+    # Two who never err may be independent.
+    choice[annotator == 7] = np.sign(score[left] - score[right])[annotator == 7]
+    choice[annotator == 8] = choice[annotator == 7]
+    notices = notices_of(replace(pairs, choice=choice))
+    assert "same answers to the same comparisons: 2 annotators (annotator 3, annotator 11). They" in notices
+
+
 def test_one_who_always_picks_left_and_no_annotator_else():
     pairs = scattered(6, annotators=1, count=60)
     fusion = fuse(replace(pairs, choice=np.ones(60)), plan())
