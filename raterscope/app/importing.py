@@ -480,6 +480,8 @@ def _store(
         ]
         masks = [prepare_mask(placed_mask, number, grids[number]) for placed_mask, number in own]
         report = add_masks(study, masks, file.path.name, notices, step)
+        if file.masks and not own:
+            report = " ".join([*notices, _JOINED])
         reports.append(f"{plain(file.path.name)}: {report}")
     sentences += _masks_in_words(reports, placement)
     new = readings.programs & set(study.annotators()) - study.review_state().programs
@@ -489,9 +491,12 @@ def _store(
     return [*sentences, *placement.notices, *readings.notices, *readings.left_in_words()]
 
 
+_JOINED = "Joined to the mask of another file."
+
+
 def _masks_in_words(reports: Sequence[str], placement: Placement) -> list[str]:
     """Describe the import of mask files, briefly if there are many and nothing is unusual."""
-    plainly = ("annotator.", "annotators.", "image.")
+    plainly = ("annotator.", "annotators.", "image.", f": {_JOINED}")
     odd = [text for text in reports if "(" in text or not text.endswith(plainly)]
     if len(reports) - len(odd) < 3:
         return list(reports)

@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume, VolumeFile
@@ -157,9 +157,10 @@ def read_volume(head: VoxelHead, layer: int = 0, watch: Watch = silent) -> Volum
 
 
 def describe_volume(head: VoxelHead) -> VolumeFile:
-    """Describe a file's first layer as a volume, with a notice if there are others."""
-    others = head.layers > 1 and not head.colours
-    notices = (*head.notices, f"holds {head.layers} volumes; the first is shown") if others else head.notices
+    """Describe a file's first layer as a volume, with notices of other layers and of tilted slices."""
+    notices = [*head.notices, *(sentence.rstrip(".") for sentence in describe_slices(head.grid))]
+    if head.layers > 1 and not head.colours:
+        notices.append(f"holds {head.layers} volumes; the first is shown")
     messages = tuple(f"{plain(head.path.name, 200)}: {notice}." for notice in notices)
     return VolumeFile(
         name=head.path.name, path=head.path, grid=head.grid, files=(head.data,), notices=messages

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from raterscope.algorithms.masks.data import box_around, slices_of
 from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.ambiguous_files import words_of
@@ -153,7 +154,8 @@ def place_masks(
     whose folder is nearest to the mask's, or the first series of a case with several.
     A mask without a matching image becomes a case, with all masks of its name, or of its folder if names are
     ambiguous. Ground truth without a name belongs to the only case on its grid. An unnamed structure gets the
-    name of the only named structure of the image, if there is one, or label 1 beside other labels. Raises
+    name of the only named structure of the image, if there is one, or label 1 beside other labels. A rater's
+    files with one slice each are joined. Raises
     `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask that fits several
     images, or occurs twice.
 
@@ -187,8 +189,9 @@ def place_masks(
         where.append(at)
         placed.append(replace(attributed, structure=structure))
     placed, numbered = _number_structures(_named_structures(placed, where), where)
+    placed, where, joined = _join_slices(placed, where)
     _refuse_twice(placed, where, site_list)
-    notices = (*numbered, *_apart(placed, where, sites), *_of_other_series(placed, where, site_list))
+    notices = (*numbered, *joined, *_apart(placed, where, sites), *_of_other_series(placed, where, site_list))
     return Placement(tuple(site_list), tuple(where), tuple(placed), notices)
 
 
@@ -441,6 +444,42 @@ def _of_other_series(
 def _is_series(name: str | None) -> bool:
     """Return whether the name of a mask's image is the UID of a DICOM series."""
     return name is not None and name.replace(".", "").isdigit()
+
+
+def _join_slices(
+    masks: Sequence[AttributedMask], where: Sequence[int]
+) -> tuple[list[AttributedMask], list[int], list[str]]:
+    """Join masks by one rater of one structure that are on different slices, one slice in each file."""
+    groups: dict[tuple[int, str | None, str], list[AttributedMask]] = {}
+    for mask, at in zip(masks, where, strict=True):
+        groups.setdefault((at, mask.annotator, mask.structure), []).append(mask)
+    joined, sites, words = [], [], []
+    for (at, annotator, structure), group in groups.items():
+        if _is_slice_each([mask.mask for mask in group]):
+            words.append(f"{structure} by {annotator or 'the truth'} ({len(group):,})")
+            group = [replace(group[0], mask=_joined([mask.mask for mask in group]))]
+        joined += group
+        sites += [at] * len(group)
+    notice = f"Files with one slice each are joined to one mask: {plain_names(words, longest=60)}."
+    return joined, sites, [notice] if words else []
+
+
+def _is_slice_each(masks: Sequence[RaterMask]) -> bool:
+    slices = [mask.origin[0] for mask in masks if len(mask.values)]
+    return (
+        len(set(slices)) == len(slices) > 1
+        and all(len(mask.values) <= 1 for mask in masks)
+        and all(mask.grid.same_as(masks[0].grid) for mask in masks[1:])
+    )
+
+
+def _joined(masks: Sequence[RaterMask]) -> RaterMask:
+    marked = [mask for mask in masks if len(mask.values)]
+    origin, shape = box_around([(mask.origin, mask.values.shape) for mask in marked])
+    voxels = np.zeros(shape, dtype=np.result_type(*(mask.values for mask in marked)))
+    for mask in marked:
+        voxels[slices_of(mask.origin, mask.values.shape, origin)] = mask.values
+    return replace(masks[0], origin=origin, voxels=voxels)
 
 
 def _refuse_twice(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> None:

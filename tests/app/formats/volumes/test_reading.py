@@ -60,6 +60,13 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
+def test_tilted_slices_are_reported(tmp_path: Path) -> None:
+    affine = np.array([[0.8, 0, 0, 0], [0, 0.8, 0.5, 0], [0, 0, 2.5, 0], [0, 0, 0, 1]])
+    nibabel.Nifti1Image(VALUES.T, affine).to_filename(tmp_path / "ct.nii.gz")
+    (file,) = find_volumes(tmp_path / "ct.nii.gz")
+    assert file.notices[0].startswith("ct.nii.gz: Slices are tilted by 11.3 degrees (gantry tilt)")
+
+
 @pytest.mark.parametrize("packed", [False, True], ids=["raw", "packed"])
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd"])
 def test_files_written_by_itk_are_read_unchanged(tmp_path: Path, suffix: str, packed: bool) -> None:

@@ -4,11 +4,13 @@ import numpy as np
 import pydicom
 import pytest
 
+from raterscope.algorithms.masks.data import slices_of
 from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.kinds.masks.exports import find_source
 from raterscope.app.kinds.masks.report.slices import read_voxels
 from raterscope.app.study import Study
+from raterscope.app.study.masks import read_masks
 from tests.app.formats.dicom_builder import write_series
 from tests.app.formats.volumes.made_dicom import image, save
 from tests.app.kinds.masks.dicom_cases import a_patient, box, segmented
@@ -168,3 +170,29 @@ def test_masks_that_refer_to_no_slice_fit_every_repeat(import_files, tmp_path):
     dataset.save_as(file)
     output = import_files(tmp_path / "ct", file, "--annotator", "anna")
     assert "fits several images (thorax 3 (1 of 2), thorax 3 (2 of 2))" in output
+
+
+@pytest.mark.parametrize("kind", ["dicom-seg", "rtstruct"])
+def test_files_with_one_slice_each_are_joined(import_files, tmp_path, kind):
+    volume = a_patient(tmp_path / "ct")
+    files = [
+        segmented(tmp_path / f"{z}.dcm", volume, [Structure("node", box(z, z + 1, 5, 15, 5, 9 + z))], kind)
+        for z in (4, 1, 2)
+    ]
+    output = import_files(tmp_path / "ct", *files, "--annotator", "anna")
+    assert "joined to one mask: node by anna (3)." in output
+    assert "0 masks" not in output
+    assert list(marks(tmp_path).values()) == [10 * (5 + 6 + 8)]
+    joined = box(1, 2, 5, 15, 5, 10) | box(2, 3, 5, 15, 5, 11) | box(4, 5, 5, 15, 5, 13)
+    with Study.open(tmp_path / "s.rscope") as study:
+        stored = read_masks(study, study.images()[0].id, "node")["anna"]
+    np.testing.assert_array_equal(stored.values, joined[slices_of(stored.origin, stored.values.shape)])
+
+
+def test_two_files_of_one_rater_on_a_slice_or_on_several_slices_are_refused(import_files, tmp_path):
+    volume = a_patient(tmp_path / "ct")
+    first = segmented(tmp_path / "1.dcm", volume, [Structure("node", box(1, 2, 5, 15, 5, 15))])
+    for begin, end in ((1, 2), (2, 4)):
+        second = segmented(tmp_path / "2.dcm", volume, [Structure("node", box(begin, end, 5, 9, 5, 9))])
+        output = import_files(tmp_path / "ct", first, second, "--annotator", "anna")
+        assert "expected one mask by each annotator" in output
