@@ -310,7 +310,10 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         keys = [str(item.key) for item in self.queue.shown() if not item.done]
         if not keys:
             listed = self.queue.shown()
-            self.message.emit("All annotators are excluded." if listed else "The queue lists no annotators.")
+            if not self._reading.busy:
+                self.message.emit(
+                    "All annotators are excluded." if listed else "The queue lists no annotators."
+                )
             return
         self.message.emit("")
         current = self.table.selected[0] if self.table.selected else None

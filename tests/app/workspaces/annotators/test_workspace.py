@@ -362,3 +362,15 @@ def test_runs_of_versions_that_weighted_clicks_only_are_outdated(window, qtbot, 
         idle(window, qtbot)
         assert window.bar.fuse.text() == "Fuse again"
         assert "Other weights of annotators" in window.workspace.fuse_panel._changes.text()
+
+
+def test_tab_while_the_annotators_are_read_does_not_say_that_there_are_none(window, qtbot, four_study):
+    open_study(window, qtbot, four_study)
+    window.show_workspace("annotators")
+    qtbot.waitUntil(lambda: window.workspace is not None)
+    if window.workspace.prepared is None:
+        window.workspace.step(1)
+        assert window.status.message != "The queue lists no annotators."
+    idle(window, qtbot)
+    window.workspace.step(1)
+    assert len(window.workspace.table.selected) == 1
