@@ -42,7 +42,8 @@ Table = TypeVar("Table", ClickTable, LabelTable, PairTable)
 class NameChanges:
     """Names under which an import is stored."""
 
-    # annotator, structure, class_: imported name to new name; several names with one new name become one
+    # annotator, structure, class_: imported name to new name; several names with one new name become one.
+    # A class with an empty new name is no answer
     annotator: Mapping[str, str] = field(default_factory=dict)
     structure: Mapping[str, str] = field(default_factory=dict)
     class_: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class NameChanges:
 
 
 def parse_changes(texts: Iterable[str]) -> NameChanges:
-    """Parse changes of the form KIND:NAME=NEW.
+    """Parse changes of the form KIND:NAME=NEW; NEW may be empty for a class that is no answer.
 
     Raises `InputError` for any other text.
 
@@ -74,7 +75,8 @@ def parse_changes(texts: Iterable[str]) -> NameChanges:
     for text in texts:
         kind, _, pair = text.partition(":")
         old, _, new = pair.partition("=")
-        if kind.strip() not in changes or not (old.strip() and new.strip()):
+        is_complete = new.strip() or (kind.strip() == "class" and pair.endswith("="))
+        if kind.strip() not in changes or not (old.strip() and is_complete):
             raise InputError(
                 f"{plain(text)} is not a change of a name; expected annotator:NAME=NEW, structure:NAME=NEW "
                 "or class:NAME=NEW"
@@ -132,9 +134,9 @@ def _new(name: str, changes: Mapping[str, str]) -> str:
 
 
 def _merge(names: Sequence[str], changes: Mapping[str, str]) -> tuple[tuple[str, ...], list[int]]:
-    """Return the new names, each once, and the new index of each name."""
+    """Return the new names, each once, and the new index of each name, -1 for an empty new name."""
     number: dict[str, int] = {}
-    index = [number.setdefault(_new(name, changes), len(number)) for name in names]
+    index = [number.setdefault(new, len(number)) if (new := _new(name, changes)) else -1 for name in names]
     return tuple(number), index
 
 
@@ -164,14 +166,34 @@ def _rename_labels(table: LabelFile, changes: NameChanges) -> LabelFile:
         outputs, index = _merge(table.outputs, changes.class_)
         probability = None
         if table.probability is not None:
+            if -1 in index:
+                raise InputError("has probabilities of a class without a name; give it one", file=table.path)
             probability = np.zeros((len(table), len(outputs)), dtype=np.float32)
             np.add.at(probability.T, index, table.probability.T)
         label = np.array(index, dtype=table.label.dtype)[table.label]
-        return replace(table, outputs=outputs, label=label, probability=probability)
+        return _drop_votes(replace(table, outputs=outputs, label=label, probability=probability))
     if isinstance(table, TrueLabels):
         classes, index = _merge(table.classes, changes.class_)
-        return replace(table, classes=classes, label=np.array(index, dtype=table.label.dtype)[table.label])
+        label = np.array(index, dtype=table.label.dtype)[table.label]
+        tasks = tuple(task for task, at in zip(table.tasks, label.tolist(), strict=True) if at >= 0)
+        return replace(table, classes=classes, tasks=tasks, label=label[label >= 0])
     return table
+
+
+def _drop_votes(table: LabelTable) -> LabelTable:
+    """Turn votes for classes without a name into rows without a label."""
+    kept = table.label >= 0
+    if kept.all():
+        return table
+    if not kept.any():
+        raise InputError("has no class with a name; expected one", file=table.path)
+    dropped = np.stack([table.annotator[~kept], table.task[~kept]], axis=1)
+    return replace(
+        table, annotator=table.annotator[kept], task=table.task[kept], label=table.label[kept],
+        time=None if table.time is None else table.time[kept], missing=table.missing + len(dropped),
+        unlabelled=np.concatenate([table.unlabelled, dropped]),
+        notices=(*table.notices, f"{counted(len(dropped), 'vote')} skipped: its class has no name."),
+    )  # fmt: skip
 
 
 def _refuse_doubles(masks: Sequence[AttributedMask]) -> None:

@@ -183,6 +183,28 @@ def test_classes_of_clicks_are_named_and_joined(tmp_path):
     assert table.label.tolist() == [0, 0, -1]
 
 
+def test_classes_without_a_name_are_no_answer(votes, tmp_path):
+    truth = write(tmp_path / "truth.csv", "task,label\nu1,cat\nu2,skip\n")
+    clicks = write(tmp_path / "c.csv", "annotator,image,x,y,class\nann,a,1,2,skip\nann,a,3,4,ring\n")
+    changes = parse_changes(["class:Cat=", "class:skip="])
+    readings = change_names(read_files([votes, truth, clicks]), changes)
+    (points,) = readings.clicks
+    assert (points.classes, points.label.tolist()) == (("ring",), [-1, 0])
+    labels, true = readings.labels
+    assert labels.outputs == ("cat", "dog")
+    assert [labels.outputs[at] for at in labels.label] == ["cat", "cat", "cat", "dog"]
+    assert [labels.annotators[at] for at in labels.annotator] == ["bob", "bob", "cy", "cy"]
+    assert labels.unlabelled.tolist() == [[0, 0], [0, 1]]
+    assert labels.missing == 2
+    assert (true.tasks, true.classes) == (("u1",), ("cat",))
+    every = parse_changes(["class:Cat=", "class:cat=", "class:dog="])
+    with pytest.raises(InputError, match="has no class with a name"):
+        change_names(read_files([votes]), every)
+    for text in ("annotator:ann=", "structure:a=", "class:cat"):
+        with pytest.raises(InputError, match="is not a change of a name"):
+            parse_changes([text])
+
+
 def test_rejected_assignments_are_skipped_with_a_notice(tmp_path):
     header = "HITId,WorkerId,AssignmentStatus,Input.url,Answer.animal,Answer.size\n"
     rows = ["h1,ann,Approved,u1,cat,big", "h1,bob,Rejected,u1,dog,big", "h1,cy,Submitted,u1,cat,small"]

@@ -128,6 +128,8 @@ def _in_words(coding: Coding) -> str:
 def rename(options: argparse.Namespace) -> int:
     """Record new names, all or none; print each change."""
     changes = parse_changes(options.names)
+    if not all(changes.class_.values()):
+        raise InputError("a class has no new name; expected class:NAME=NEW")
     if changes.annotator:
         raise InputError("annotators keep their names; join several in the window (workspace Annotators, J)")
     pairs = [("masks", *pair) for pair in changes.structure.items()]

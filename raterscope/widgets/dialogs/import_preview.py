@@ -207,7 +207,12 @@ class ImportDialog(FormDialog):
     def problem(self) -> str:
         """Return the error message; empty if the answers are valid."""
         broken = next((words for table in self.tables if (words := table.problem())), "")
-        unnamed = any(not name for names in self.names.values() for name in names.changes().values())
+        unnamed = any(
+            not name
+            for kind, names in self.names.items()
+            if kind != "class"
+            for name in names.changes().values()
+        )
         if broken or unnamed:
             return broken or "A name is empty."
         changes = self.new_names("class")

@@ -175,6 +175,22 @@ def test_new_readings_of_tables_are_named_before_the_import(window, qtbot, folde
     assert "games.csv: The choices 1, 0.5 and 0 are read as left, tie and right." in notices
 
 
+def test_a_class_without_a_name_is_no_answer(window, qtbot, offered, folder):
+    labels = "annotator,task,label\nann,t1,cat\nann,t2,skip\nbob,t1,dog\nbob,t2,cat\neve,t1,skip\n"
+    dialog = offered(votes=labels)
+    names = dialog.names["class"]
+    (row,) = (at for at in range(names.rowCount()) if names.item(at, 0).text() == "skip")
+    names.item(row, 2).setText("")
+    assert dialog.accepting.isEnabled()
+    dialog.accepting.click()
+    contents = imported(window, qtbot)
+    qtbot.waitUntil(lambda: "3 votes by 3 annotators" in window.status.message, timeout=LONG)
+    assert "2 votes skipped: its class has no name" in window.status.message
+    with Study.open(contents.path, to_read=True) as study:
+        (question,) = study.questions()
+        assert set(question.scheme.outputs) == {"cat", "dog"}
+
+
 def test_clicks_can_be_read_as_percent_of_their_images(window, qtbot, folder, imports_confirmed):
     imports_confirmed()
     Image.new("L", (400, 300)).save(folder / "one.png")

@@ -124,7 +124,11 @@ def _nothing_notices(outputs: Sequence[str]) -> tuple[str, ...]:
     if not names or len(names) == len(outputs):
         return ()
     words = "are classes. If they stand" if len(names) > 1 else "is a class. If it stands"
-    return (f"{plain_names(names, 4)} {words} for no answer, empty these cells before the import.",)
+    example = plain(names[0], 20)
+    return (
+        f"{plain_names(names, 4)} {words} for no answer, clear the name under Classes, or --rename "
+        f'"class:{example}=".',
+    )
 
 
 def no_label_notice(rows: int) -> str:
