@@ -168,8 +168,9 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
         raise InputError("holds colours; expected masks, labels or probabilities", file=path)
     values = read_all(head, watch)
     notices = [f"The file {notice}." for notice in head.notices]
-    gaps = _find_nan_background(values)
-    if gaps is not None:
+    gaps = np.isnan(values) if values.dtype.kind == "f" else np.False_
+    has_gaps = bool(gaps.any() and not gaps.all())
+    if has_gaps:
         values = np.where(gaps, values.dtype.type(0), values)
         count = np.count_nonzero(gaps)
         words = "voxel without a value (NaN) is" if count == 1 else "voxels without a value (NaN) are"
@@ -183,20 +184,7 @@ def read_values(path: Path, head: VoxelHead | None, watch: Watch = silent) -> La
     values = values.copy()
     if values.dtype.kind == "f" and _are_integers(values, _ROUNDED):
         np.rint(values, out=values)
-    return LabelMap(
-        head.grid, values, (box[0], box[1], box[2]), notices=tuple(notices), has_gaps=gaps is not None
-    )
-
-
-def _find_nan_background(values: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Return the voxels without a value; None if there are none in a corner, where a background would be."""
-    if values.dtype.kind != "f":
-        return None
-    ends = (0, -1)
-    if not np.isnan(values[np.ix_(range(len(values)), ends, ends, ends)]).any():
-        return None
-    gaps = np.isnan(values)
-    return None if gaps.all() else gaps
+    return LabelMap(head.grid, values, (box[0], box[1], box[2]), notices=tuple(notices), has_gaps=has_gaps)
 
 
 def read_label_map(
