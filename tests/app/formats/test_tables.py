@@ -278,6 +278,15 @@ def test_positions_on_the_screen_become_those_in_the_image(file: Path) -> None:
     assert "scaled from the size at which images were shown" in table.notices[0]
 
 
+def test_clicks_of_many_annotators_on_few_structures_may_lie_within_the_screen(file: Path) -> None:
+    header = "image,annotator,x,y,naturalWidth,naturalHeight,clientWidth,clientHeight"
+    places = [(120 + 2 * who, 90 + at) for who in range(30) for at in (0, 300)]
+    lines = [f"a.png,ann {n % 30},{x},{y},1000,800,800,640" for n, (x, y) in enumerate(places)]
+    table = read_clicks(written(file, "\n".join([header, *lines])))
+    assert [row[2:] for row in rows(table)] == places
+    assert "read as pixels of the image" in table.notices[0]
+
+
 def test_positions_beyond_the_screen_are_those_in_the_image(file: Path) -> None:
     places = [(1980.0, 200.0), (30.0, 80.0), (600.0, 200.0)]
     table = shown_in_a_browser(file, places)

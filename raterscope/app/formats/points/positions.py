@@ -60,6 +60,9 @@ _SHOWN = {"width": "clientwidth", "height": "clientheight"}
 _BY_CHANCE = 0.01
 """Maximum probability that random positions in an image all lie within the size at which it was shown."""
 
+_PLACES = 8
+"""Number of places along each side of an image; clicks in one are on one structure."""
+
 _OFFSET = re.compile(r"(tile|patch|crop|roi|offset|origin)(x|y|left|top|row|col)|[xy](offset|origin)")
 """Name of a column with the position of a tile in its image, without signs."""
 
@@ -156,7 +159,7 @@ def read_positions(
     in_shares = in_percent or _are_shares(x[~empty], y[~empty])
     shown = None if in_shares else _read_shown_sizes(table, column)
     if shown is not None:
-        return _scale_shown(x, y, empty, shown, read_extents(table, column, image, faults))
+        return _scale_shown(x, y, empty, shown, image, read_extents(table, column, image, faults))
     if {"width", "height"} <= set(column):
         width, height = (
             read_numbers(table, column[field], Faults(table), empty=True) for field in ("width", "height")
@@ -196,7 +199,7 @@ def _read_shown_sizes(table: Table, column: Mapping[str, str]) -> FloatArray | N
 
 
 def _scale_shown(
-    x: FloatArray, y: FloatArray, empty: NDArray[np.bool_], sizes: FloatArray,
+    x: FloatArray, y: FloatArray, empty: NDArray[np.bool_], sizes: FloatArray, image: IntArray,
     extents: dict[int, tuple[float, float]],
 ) -> Positions:  # fmt: skip
     """Scale positions on the screen to the image; positions beyond the shown size are those in the image.
@@ -205,7 +208,12 @@ def _scale_shown(
     many would not lie there by chance, or one lies beyond the image.
     """
     shown, own, marks = sizes[:2, ~empty], sizes[2:, ~empty], np.array([x, y])[:, ~empty]
-    chance = np.log(np.minimum(shown / own, 1)).sum()
+    # Many annotators click the same structures: places are independent, clicks are not.
+    places = np.vstack([image[~empty], np.floor(_PLACES * marks / own)])
+    _, place = np.unique(places, axis=1, return_inverse=True)
+    within = np.full(int(place.max(initial=-1)) + 1, -np.inf)
+    np.maximum.at(within, place, np.log(np.minimum(shown / own, 1)).sum(axis=0))
+    chance = within.sum()
     if (marks <= shown).all() and (chance < math.log(_BY_CHANCE) or (marks > own).any()):
         factors = sizes[2:] / sizes[:2]
         text = "Positions were scaled from the size at which images were shown to that of the image."
