@@ -76,9 +76,10 @@ def read_dicom_seg(
 
     The grid is that of the series on which the segments were drawn, if it is available and its slices match:
     by position or, for uneven slices, by the image that each frame refers to. Frames of slices that are
-    missing from the series are skipped with a notice. Otherwise the grid is computed from the frames'
-    positions, and slices without a frame are empty. The annotator is the content's creator, otherwise the
-    algorithm's name unless the segment is manual, otherwise the given name. Raises `InputError` for frames
+    missing from the series are skipped with a notice. A file that names no series belongs to the only one in
+    its frame of reference. Otherwise the grid is computed from the frames' positions, and slices without a
+    frame are empty. The annotator is the content's creator, otherwise the algorithm's name unless the segment
+    is manual, otherwise the given name. Raises `InputError` for frames
     that are not one volume, tiles of a slide, and segments that were drawn on another series than the
     volumes, in another frame of reference, but fit one of them.
     """
@@ -98,6 +99,8 @@ def read_dicom_seg(
         volume = find_series_volume(volumes, _series(dataset), sources)
         frame = {str(dataset.get("FrameOfReferenceUID") or "")}
         alike = [other for other in volumes if may_fit(other, dataset, frame)]
+        if volume is None and len(alike) == 1 and not (sources or _series(dataset)):
+            volume = alike[0]
         available = volume or next(iter(alike or volumes), None)
         grid, slices = _grid(path, dataset, frames, (rows, columns), available)
         if available is not None and volume is None and not alike and grid is available.grid:

@@ -193,7 +193,7 @@ def _read(
         raise InputError("has several structures of one number", file=path, field="ROINumber")
     unplaced: dict[tuple[str, str], list[tuple[str, str]]] = {}
     rois = list(dataset.get("ROIContourSequence") or ())
-    bare: list[str] = []
+    unread: list[str] = []
     drawn: list[tuple[str | None, str, Coding, Planes]] = []
     for at, roi in enumerate(rois):
         number = int(roi.ReferencedROINumber)
@@ -207,28 +207,30 @@ def _read(
         owner = plain(f"{structure} by {annotator}" if annotator else structure)
         step = part(watch, 0.5 * at / len(rois), 0.5 * (at + 1) / len(rois))
         planes = _planes(path, contours, volume, left_out, unplaced, owner, step)
-        if not contours:
-            bare.append(owner)
-        if planes is not None:
+        if planes:
             drawn.append((annotator, structure, roi_coding(roi, observed.get(number)), planes))
+        else:
+            unread.append(owner)
     refuse_total(path, sum(math.prod(_around(planes)[1]) for *_, planes in drawn))
     masks = []
     item = names.item or volume.identifier or volume.name
     for (annotator, structure, coding, planes), step in steps_of(part(watch, 0.5, 1.0), drawn):
         origin, mask = _fill_planes(planes, step)
         masks.append(RaterMask(annotator, item, structure, volume.grid, origin, mask, coding))
-    if not masks:
-        reason = f" ({', '.join(f'{text} {n:,}' for text, n in left_out.items())})" if left_out else ""
-        raise InputError(f"has no closed contours on {plain(volume.name, 60)}{reason}", file=path)
     moved = left_out.pop(_MOVED, 0)
+    if not masks:
+        reasons = [f"{text} {n:,}" for text, n in left_out.items()]
+        reasons += [f"{len(contours):,} {words[len(contours) > 1]}" for words, contours in unplaced.items()]
+        reason = f" ({'; '.join(reasons)})" if reasons else ""
+        raise InputError(f"has no closed contours on {plain(volume.name, 60)}{reason}", file=path)
     messages = []
     if moved:
         text = "contour is between slices and was" if moved == 1 else "contours are between slices and were"
         messages.append(f"{moved:,} {text} moved to the nearest slice.")
-    if bare:
+    if unread:
         messages.append(
-            f"Without contours, and not read: {plain_names(bare, _LISTED, 60)}. A rater without a mask of a "
-            "structure does not count in its fusion."
+            f"Not read, because no contour marks a pixel: {plain_names(unread, _LISTED, 60)}. A rater "
+            "without a mask of a structure does not count in its fusion."
         )
     messages += [_list_contours(text, contours) for text, contours in unplaced.items()]
     if left_out:
@@ -304,14 +306,13 @@ def _referred_slice(contour: Any, slices: dict[tuple[str, int | None], int]) -> 
 def _planes(
     path: Path, contours: list[Any], volume: VolumeFile, left_out: Counter[str],
     unplaced: dict[tuple[str, str], list[tuple[str, str]]], owner: str, watch: Watch,
-) -> Planes | None:  # fmt: skip
-    """Return the filled contours of a structure on each slice; None without closed contours."""
+) -> Planes:  # fmt: skip
+    """Return the filled contours of a structure on each slice."""
     grid, slices = volume.grid, _slices_by_uid(volume)
     tolerance = _OFF_SLICE * grid.spacing[0]
     ends = np.array(grid.shape[:0:-1]) - 0.5
     placed: dict[int, list[_Placed]] = {}
     read: set[bytes] = set()
-    closed = 0
     for number, contour in enumerate(contours, 1):
         watch(number / len(contours), "reading contours")
         kind = str(contour.get("ContourGeometricType") or "")
@@ -321,7 +322,6 @@ def _planes(
         points = _contour_numbers(contour)
         if not len(points) or len(points) % 3 or not np.isfinite(points).all():
             raise InputError("has a contour whose numbers are not points", file=path, field="ContourData")
-        closed += 1
         points = points.reshape(-1, 3)
         heights = grid.heights(points)
         middle = float(heights.mean())
@@ -351,8 +351,6 @@ def _planes(
                 unplaced.setdefault(_OUTSIDE, []).append((owner, title))
             is_xor = kind != "CLOSED_PLANAR"
             placed.setdefault(at_slice, []).append(_Placed(title, off, outline, is_off, is_referred, is_xor))
-    if not closed:
-        return None
     planes = {}
     for at_slice, drawn in placed.items():
         # Contours of two planes on one slice would cut holes into each other: only those of the nearer plane
@@ -372,7 +370,9 @@ def _planes(
         united = [contour for contour in kept if not contour.is_xor]
         for at in find_crossing([contour.outline for contour in united], grid.shape[1:]):
             unplaced.setdefault(_CROSSING, []).append((owner, united[at].title))
-        planes[at_slice] = draw_outlines([contour.outline for contour in kept], grid.shape[1:])
+        drawing = draw_outlines([contour.outline for contour in kept], grid.shape[1:])
+        if drawing.pixels:
+            planes[at_slice] = drawing
     return planes
 
 

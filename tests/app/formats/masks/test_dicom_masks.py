@@ -388,7 +388,8 @@ def test_structures_without_contours_are_listed(tmp_path: Path) -> None:
     path = write_contours(tmp_path / "a.dcm", series, drawn, rater="anna")
     table = read_masks(path, find_volumes(series.folder))
     assert [mask.structure for mask in table.masks] == ["tumour"]
-    assert table.notices[0].startswith("Without contours, and not read: node by anna, heart by anna.")
+    (notice,) = table.notices
+    assert notice.startswith("Not read, because no contour marks a pixel: node by anna, heart by anna.")
 
 
 @pytest.mark.parametrize("kind", ["rtstruct", "dicom-seg"])
@@ -405,3 +406,20 @@ def test_masks_of_another_series_and_frame_of_reference_are_refused(
         InputError, match=f"drawn on the series {volume.identifier}; the available volumes are"
     ):
         read_masks(path, [other])
+
+
+def test_a_segmentation_without_a_series_belongs_to_its_frame_of_reference(
+    tmp_path: Path, series: Callable[..., VolumeFile]
+) -> None:
+    patients, mask = [series(SHAPE), series(SHAPE)], np.zeros(SHAPE, dtype=bool)
+    mask[1, 5:9, 6:12] = True
+    for volume in patients:
+        (path,) = write_masks(
+            tmp_path / "a", "dicom-seg", [Structure("liver", mask)], volume.grid, source=volume
+        )
+        dataset = pydicom.dcmread(path)
+        del dataset.ReferencedSeriesSequence
+        for frame in dataset.PerFrameFunctionalGroupsSequence:
+            del frame.DerivationImageSequence
+        dataset.save_as(path)
+        assert read_masks(path, patients).masks[0].item == volume.identifier

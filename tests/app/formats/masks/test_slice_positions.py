@@ -98,17 +98,25 @@ def test_a_contour_of_a_deleted_slice_does_not_change_its_neighbours(tmp_path: P
     assert notice.startswith("2 contours could not be placed: the image has no slice there")
 
 
-def test_contours_outside_the_image_are_listed(tmp_path: Path) -> None:
+def test_a_structure_outside_the_image_is_listed_and_not_read_as_empty(tmp_path: Path) -> None:
     series = write_series(tmp_path / "ct")
-    path = write_contours(tmp_path / "a.dcm", series, {"tumour": [disc(series, 3, 5.0)]}, rater="anna")
+    drawn = {name: [disc(series, 3, 5.0)] for name in ("tumour", "node")}
+    path = write_contours(tmp_path / "a.dcm", series, drawn, rater="anna")
     dataset = pydicom.dcmread(path)
     (contour,) = dataset.ROIContourSequence[0].ContourSequence
     points = np.array(contour.ContourData, dtype=float).reshape(-1, 3) + np.array([500.0, 0.0, 0.0])
     contour.ContourData = [f"{value:.4f}" for value in points.ravel()]
     dataset.save_as(path)
     table = read_masks(path, find_volumes(series.folder))
-    assert not table.masks[0].values.any()
-    assert "it is outside the image (tumour by anna, contour 1 at" in table.notices[0]
+    assert [mask.structure for mask in table.masks] == ["node"]
+    assert table.notices[0].startswith("Not read, because no contour marks a pixel: tumour by anna.")
+    assert "it is outside the image (tumour by anna, contour 1 at" in table.notices[1]
+    del dataset.ROIContourSequence[1]
+    dataset.save_as(path)
+    with pytest.raises(
+        InputError, match=r"no closed contours on thorax 3 \(1 contour could not be placed: it"
+    ):
+        read_masks(path, find_volumes(series.folder))
     dataset.StructureSetROISequence.append(dataset.StructureSetROISequence[0])
     dataset.save_as(path)
     with pytest.raises(InputError, match="several structures of one number"):
