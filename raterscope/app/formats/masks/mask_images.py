@@ -26,6 +26,9 @@ _CLUSTER = 32
 """Maximum distance of a JPEG's greys from black or white, apart from its edges."""
 
 
+_OPAQUE = ("Its pixels have one colour; the opaque ones are the mask.",)
+
+
 class MaskPixels(NamedTuple):
     """Values of an image, (1, pages, rows, columns), and red, green and blue of each colour, (C,)."""
 
@@ -43,8 +46,7 @@ def read_pixels(path: Path) -> MaskPixels:
     refuse_special(path)
     with file_errors(path), path.open("rb") as file:
         if path.suffix.casefold() in (".tif", ".tiff"):
-            pages, turn = _tiff_pages(path, file)
-            return _turned(_in_colours(path, pages), turn)
+            return _tiff(path, file)
         kind = image_kind(file.read(SNIFFED))
         if kind in ("", "TIFF"):
             raise InputError("is not a PNG, JPEG, BMP, GIF or TIFF image", file=path)
@@ -56,8 +58,7 @@ def read_pixels(path: Path) -> MaskPixels:
         pixels = _png_colours(path, file) or _in_colours(path, _pillow(path, file))
         opacity = _opacity(file, kind) if pixels.values.min() == pixels.values.max() else None
         if opacity is not None:
-            notice = "Its pixels have one colour; the opaque ones are the mask."
-            pixels = MaskPixels(opacity[None, None], notices=(notice,))
+            pixels = MaskPixels(opacity[None, None], notices=_OPAQUE)
         return _turned(pixels, turn)
 
 
@@ -232,8 +233,8 @@ def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
         return np.asarray(image.getchannel(0) if image.mode == "LA" else image)[None]
 
 
-def _tiff_pages(path: Path, file: BinaryIO) -> tuple[NDArray[Any], int]:
-    """Read the pages of a TIFF, (pages, rows, columns) or (pages, rows, columns, 3), and its orientation."""
+def _tiff(path: Path, file: BinaryIO) -> MaskPixels:
+    """Read the pages of a TIFF, as `read_pixels` does."""
     import tifffile
 
     with tifffile.TiffFile(file) as tiff:
@@ -255,8 +256,15 @@ def _tiff_pages(path: Path, file: BinaryIO) -> tuple[NDArray[Any], int]:
         stack = np.stack(pages)
         if axes == "SYX":
             stack = np.moveaxis(stack, 1, -1)
+        is_opacity = False
         if stack.ndim == 4:
-            stack = stack[..., :3] if stack.shape[-1] >= 3 else stack[..., 0]
+            colours, last = stack[..., : 3 if stack.shape[-1] >= 3 else 1], stack[..., -1]
+            is_plain = stack.shape[-1] in (2, 4) and (colours == colours[0, 0, 0]).all()
+            is_opacity = bool(is_plain and last.min() < last.max())
+            stack = last if is_opacity else colours if colours.shape[-1] == 3 else colours[..., 0]
         if stack.dtype == np.bool_:
             stack = stack.astype(np.uint8)
-        return stack.max() - stack if first.photometric == 0 else stack, tiff_orientation(first)
+        if first.photometric == 0 and not is_opacity:
+            stack = stack.max() - stack
+        pixels = _in_colours(path, stack)
+        return _turned(pixels._replace(notices=_OPAQUE) if is_opacity else pixels, tiff_orientation(first))

@@ -17,10 +17,11 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, SkippedFiles, plain, plain_names
 from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
+from raterscope.app.formats.labels.table import explain_few_rows
 from raterscope.app.formats.labels.tags import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels, group_by_name
-from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.sources import Sources, open_source
 from raterscope.app.formats.tables import UnknownColumns, holds_number
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
@@ -263,8 +264,10 @@ def prefer_label_columns(error: UnknownColumns) -> UnknownColumns:
         for at, name in enumerate(error.header)
         if name not in error.guess and all(holds_number(row[at].replace(",", ".")) for row in error.rows)
     ]
-    if not {"x", "y"} <= set(error.missing) or len(counts) > 1:
+    if not {"x", "y"} <= set(error.missing):
         return error
+    if len(counts) > 1:
+        return explain_few_rows(open_source(error.file).head().table) or error
     try:
         if {name.casefold().strip() for name in error.header} >= _PAIR:
             read_pairs(error.file)

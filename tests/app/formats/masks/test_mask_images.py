@@ -74,6 +74,9 @@ def test_a_mask_in_the_transparency_alone_is_read(tmp_path: Path, channels: int,
     pixels = np.full((*DISC.shape, channels), colour, dtype=np.uint8)
     pixels[..., -1] = 255 * DISC
     Image.fromarray(pixels).save(tmp_path / "a_mask.png")
-    np.testing.assert_array_equal(read(tmp_path / "a_mask.png"), DISC)
-    (notice,) = read_masks(tmp_path / "a_mask.png").notices
-    assert "opaque" in notice
+    photometric = "rgb" if channels == 4 else "minisblack"
+    tifffile.imwrite(tmp_path / "a_mask.tif", pixels, photometric=photometric, planarconfig="contig")
+    for path in (tmp_path / "a_mask.png", tmp_path / "a_mask.tif"):
+        np.testing.assert_array_equal(read(path), DISC)
+        (notice,) = read_masks(path).notices
+        assert "opaque" in notice

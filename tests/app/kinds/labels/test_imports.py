@@ -253,3 +253,13 @@ def test_votes_that_come_twice_are_reported(import_files, tmp_path):
     assert "(2 on a task that the annotator also labels in an earlier file)" in import_files(other_file)
     third = written(tmp_path / "third.csv", "annotator,task,label", "dan,c0,cat", "ann,c20,dog")
     assert "earlier file" not in import_files(third)
+
+
+def test_a_short_table_of_numbers_is_asked_about_as_labels_and_not_as_clicks(tmp_path):
+    table = tmp_path / "short.csv"
+    table.write_text("image,anna,ben\ni1,1,2\ni2,2,2\ni3,3,1\n")
+    with pytest.raises(UnknownColumns, match="the labels of 3 tasks do not show whether anna, ben are annot"):
+        read_files([table])
+    table.write_text("image,a,b\ni1,10.5,20\ni2,44,7.25\ni3,3,99\n")
+    with pytest.raises(UnknownColumns, match="annotator or x or y"):
+        read_files([table])
