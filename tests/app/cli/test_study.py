@@ -78,11 +78,11 @@ class TestRun:
         with Study.open(study) as opened:
             first = opened.images()[0].id
             opened.record(Decision(verb="reject", item=first, subject=SpotSubject(x=30.0, y=40.0)))
-            opened.record(Decision(verb="exclude", annotators=("w3",), reason="sleeps"))
+            opened.record(Decision(verb="exclude", annotators=("w3", "rater of masks"), reason="sleeps"))
         assert run("run", study, "oem") == 0
         with Study.open(study) as opened:
             entry, fusion = opened.shown.result(first, "clicks")
-            assert entry.excluded == ("w3",)
+            assert set(entry.excluded) == {"w3", "rater of masks"}
             assert entry.known == 2
             rejected = np.hypot(*(fusion.clustering.mean - [30, 40]).T).argmin()
             assert fusion.verdict[rejected] == 0

@@ -106,7 +106,11 @@ def test_left_out_names_only_who_had_a_part_in_the_run(crowd, page):
         crowd.record(Decision(verb="exclude", annotators=(name,)))
     keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
     assert set(crowd.runs.all()[-1].excluded) == {"annotator 0", "w5"}
-    assert "Excluded: w5." in page(crowd).text
+    report = page(crowd)
+    assert "Excluded: w5." in report.text
+    listed = {row[0] for row in report.rows if row}
+    assert "w5" in listed
+    assert "annotator 0" not in listed
 
 
 def test_parasitaemia_is_reported_with_its_formula_and_measurements_with_their_scale(crowd, page):

@@ -482,12 +482,11 @@ def _write_annotators(study: Study, request: Request) -> Path:
     rates_rows = dict(zip(excluded, annotator_rows(excluded, excluded_rates), strict=True))
     rates_rows |= zip(annotators, annotator_rows(annotators, rates), strict=True)
     accuracy = class_accuracy(fusions, names)
-    unknown = [None] * (len(ANNOTATORS) - 1)
     rows = []
-    for name in dict.fromkeys([*rates_rows, *(name for name in counted if name not in aliases)]):
+    for name, row in rates_rows.items():
         weighed = counted.get(name, Weighed(1.0, ""))
         named = (accuracy.get(name),) if accuracy else ()
-        rows.append((*rates_rows.get(name, (name, *unknown)), *named, f"{weighed.weight:g}", weighed.reason))
+        rows.append((*row, *named, f"{weighed.weight:g}", weighed.reason))
     header = (*ANNOTATORS, "class_accuracy") if accuracy else ANNOTATORS
     return write_table(request.path, (*header, "weight", "reason"), rows)
 

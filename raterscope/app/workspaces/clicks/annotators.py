@@ -152,8 +152,8 @@ def annotator_rows(
     rows = _rows(clicks.annotators, clicks.counts() if rates is None else rates.clicks, rates)
     outside = {} if excluded is None else _rows(excluded[0], excluded[1].clicks, excluded[1])
     for name, weighed in counted.items():
-        if weighed.weight == 0 and name in numbers and name not in rows:
-            rows[name] = outside.get(name, AnnotatorRow(0, name, 0, _UNKNOWN, _UNKNOWN, _UNKNOWN))
+        if weighed.weight == 0 and name in outside and name not in rows:
+            rows[name] = outside[name]
     return tuple(
         replace(row, index=numbers[name], weight=weighed.weight, why=weighed.reason)
         for name, row in rows.items()

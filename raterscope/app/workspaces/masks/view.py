@@ -126,11 +126,10 @@ def rater_rows(
     ]  # fmt: skip
     rows += _program_rows(scene, structure, numbers, excluded)
     names = {row.name for row in rows}
-    for name, reason in excluded.items():
-        if name not in names and name in numbers and scene.run is not None and name in scene.run.excluded:
-            row = RaterRow(numbers[name], name, excluded=True, excluded_reason=reason)
-            rater = scene.excluded_raters.get(structure, {}).get(name)
-            rows.append(row if rater is None else _compared_row(row, rater))
+    for name, rater in scene.excluded_raters.get(structure, {}).items():
+        if name not in names and name in excluded:
+            row = RaterRow(numbers[name], name, excluded=True, excluded_reason=excluded[name])
+            rows.append(_compared_row(row, rater))
     return rows
 
 

@@ -12,6 +12,7 @@ from raterscope.app.kinds.clicks.evaluation import compare_runs
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
 from raterscope.app.study import Study, digest_of
+from raterscope.app.workspaces.clicks.annotators import annotator_rows
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.panels.evidence_panel import VoterList
 from tests.app.driving import idle, press
@@ -396,3 +397,12 @@ def test_table_and_agreement_follow_the_images_that_are_fused_blind_mode_and_ano
     voted.open_paths([tmp_path / "others.rscope"])
     idle(voted, qtbot)
     assert {row.name for row in voted.workspace.table.model.rows} == {f"other {n}" for n in range(4)}
+
+
+def test_excluded_annotators_without_clicks_on_the_image_are_not_listed(voted):
+    scene = voted.workspace.session.scene
+    names = (*scene.clicks.annotators, "rater of masks")
+    numbers = {name: number for number, name in enumerate(names)}
+    counted = {"rater of masks": Weighed(0.0, "unfinished")}
+    rows = annotator_rows(scene.clicks, scene.fusion, numbers, counted, None)
+    assert {row.name for row in rows} == set(scene.clicks.annotators)

@@ -419,11 +419,8 @@ def annotators_table(
             figures = _figures(rates, r)
             rows.append((plain(name, 40) + since, *figures, *means, _weight(weighed.get(name))))
     known = {name: _figures(outside[1], row) for row, name in enumerate(outside[0])}
-    left_out = [name for name in weighed if name not in set(names)]
-    rows += [
-        (plain(name, 40), *known.get(name, (NONE,) * 4), NONE, NONE, _weight(weighed[name]))
-        for name in left_out
-    ]
+    left_out = [name for name in weighed if name in known and name not in set(names)]
+    rows += [(plain(name, 40), *known[name], NONE, NONE, _weight(weighed[name])) for name in left_out]
     columns = ["Annotator", "Clicks", "Reliability", "Sensitivity", "Precision", "Dice", "Kappa", "Weight"]
     note = _note_of(agreement, len(names))
     if weighed:
