@@ -125,7 +125,7 @@ def skill_excess(
     are known.
     """
     annotators = len(labels.annotators)
-    use = np.bincount(labels.label, minlength=len(labels.outputs)) / max(len(labels), 1)
+    use = labels.votes_of_outputs() / max(len(labels), 1)
     chance = float(np.square(use).sum())
     if not len(pairs) or chance >= 1:
         return None
@@ -378,7 +378,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
         fair = FairConsensus(cluster, np.full(annotators, power), rates, posterior, {})
     has_suspects = bool((cluster >= 0).any())
     right = _accuracy(labels, first, softmax(fair.posterior, axis=1) if has_suspects else fusion.posterior)
-    by_chance = float(np.square(np.bincount(labels.label) / len(labels)).sum())
+    by_chance = float(np.square(labels.votes_of_outputs() / len(labels)).sum())
     skill = np.clip((right - by_chance) / max(1 - by_chance, 1e-9), 0.0, 1.0)
     pairs_found = []
     for at, (pair, (annotator, other)) in enumerate(zip(possible, pairs[possible].tolist(), strict=True)):

@@ -336,11 +336,13 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     number = (running_count(occurring) - 1).astype(np.int32)
     owner, output = (pairs // votes.outputs).astype(np.int32), (pairs % votes.outputs).astype(np.int16)
     weights = labels.vote_weights()
-    use = np.bincount(labels.label, weights, minlength=votes.outputs) + 1.0
     means_class = labels.meaning[:, None] == np.arange(votes.classes)
+    use: FloatArray = labels.votes_of_outputs().astype(np.float64)
     given: FloatArray = labels.votes_of_annotators().astype(np.float64)
     if weights is not None:
+        use = np.bincount(labels.label, weights, minlength=votes.outputs).astype(np.float64)
         given = np.bincount(labels.annotator, weights, minlength=votes.annotators).astype(np.float64)
+    use += 1.0
     large = len(labels) * votes.classes >= LARGE
     parts = _divide(votes.start, votes.classes, large=large)
     positions = class_positions(labels.meaning, votes.classes) if is_ordinal(labels) else None

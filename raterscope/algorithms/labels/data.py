@@ -207,7 +207,7 @@ class Labels:
         """
         assert self.meaning is not None
         used = np.zeros(len(self.classes) + 1, dtype=bool)  # the last for outputs that represent none
-        used[self.meaning[np.bincount(self.label, minlength=len(self.outputs)) > 0]] = True
+        used[self.meaning[self.votes_of_outputs() > 0]] = True
         used[-1] = False
         if self.known is not None:
             used[self.known[self.known > OPEN]] = True
@@ -222,6 +222,17 @@ class Labels:
     def votes_of_annotators(self) -> NDArray[np.int64]:
         """Count the votes of every annotator, (K,)."""
         return self._counted.copy()
+
+    def votes_of_outputs(self) -> NDArray[np.int64]:
+        """Count the votes for every output, (L,)."""
+        return self._by_output.copy()
+
+    @cached_property
+    def _by_output(self) -> NDArray[np.int64]:
+        count = np.zeros(len(self.outputs), dtype=np.int64)
+        for first, last in parts_of(len(self.label), ROWS_AT_ONCE):  # `bincount` copies to 64 bits per vote
+            count += np.bincount(self.label[first:last], minlength=len(count))
+        return count
 
     @cached_property
     def _counted(self) -> NDArray[np.int64]:

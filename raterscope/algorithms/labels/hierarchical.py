@@ -230,6 +230,7 @@ class _Rounds:
         crowd, fit = self.crowd, self.fit
         changes: list[float] = []
         chance, most, agreed = 1 / posterior.shape[1], 0.0, 0.0
+        former = np.zeros(counts.shape)  # those of the fit, while others are counted
         nearest = np.empty_like(posterior if self.anchored else posterior[:0])
         draft = None if show is None else lambda: show(posterior)
         converged = False
@@ -243,16 +244,17 @@ class _Rounds:
             if self.anchored and agreed > most:
                 most, nearest[:] = agreed, posterior
             self._finish(posterior, counts)
+            counts, former = former, counts
             mean, largest = self.expect(fit, posterior, counts, part(watch, done, done))
             changes.append(largest)
             converged = turn >= rounds[0] and mean < tolerance
             if converged:
                 break
         if self.anchored and _departed(most, agreed, chance):
-            self._compare(nearest, posterior, counts, part(watch, 1.0, 1.0))
+            self._compare(nearest, posterior, part(watch, 1.0, 1.0))
         return self.fit, LabelTrace(np.empty(0), np.array(changes), converged=converged)
 
-    def _compare(self, nearest: FloatArray, posterior: FloatArray, counts: FloatArray, watch: Watch) -> None:
+    def _compare(self, nearest: FloatArray, posterior: FloatArray, watch: Watch) -> None:
         """Keep the fit with this posterior, or restore the fit with the posterior nearest to the votes."""
         crowd, near = self.crowd, _Rounds(self.crowd, self.by_class, self.text, anchored=False)
         gain = predictive_scores(crowd, self.fit, posterior, _CORRELATIONS, watch).max()
@@ -263,11 +265,11 @@ class _Rounds:
         gain -= predictive_scores(crowd, near.fit, nearest, _CORRELATIONS, watch).max()
         classes = posterior.shape[1]
         if gain <= _BETTER * classes * len(_thinned(crowd, classes)):
-            posterior[:], counts[:], self.fit = nearest, near_counts, near.fit
+            posterior[:], self.fit = nearest, near.fit
 
     def _finish(self, posterior: FloatArray, counts: FloatArray) -> None:
         """Store the counts and the classes' shares in the fit."""
-        self.fit.counts = counts[0].copy()
+        self.fit.counts = counts[0]
         self.fit.shares = (self._active @ posterior).astype(np.float64) + 1.0
         self.fit.shares += min(_SHARE_WEIGHT, self._tasks) * self._use
         self.fit.shares /= self.fit.shares.sum()
@@ -279,7 +281,8 @@ class _Rounds:
         from raterscope.algorithms.labels._pooled_kernels import expect
 
         crowd, model = self.crowd, fit.tables(self.crowd)
-        counts[:] = 0.0
+        if not crowd.by_pair:
+            counts[:] = 0.0
 
         def update(at: int, first: int, last: int) -> list[tuple[float, float]]:
             return [
@@ -524,11 +527,12 @@ def tempered_posteriors(
     from raterscope.algorithms.labels._pooled_kernels import temper
 
     answers = np.empty((len(correlations), *posterior.shape), dtype=posterior.dtype)
+    without = np.flatnonzero(np.diff(crowd.start) == 0)
+    answers[:, without] = posterior[without]
     model, effects = fit.tables(crowd), np.array(correlations)
     spread = spread_of_votes(crowd, fit)
 
     def weigh(first: int, last: int) -> None:
-        answers[:, first:last] = posterior[first:last]  # of tasks without votes
         for low, high, shares in crowd.split(first, last, fit.shares):
             temper(
                 low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.each_class,

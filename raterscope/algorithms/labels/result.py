@@ -172,7 +172,7 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     if present.sum() == 1:
         sentences.append("Only one annotator voted: the accuracy of the votes cannot be estimated.")
     assert labels.meaning is not None
-    meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]
+    meant = labels.meaning[labels.votes_of_outputs() > 0]
     if labels.known is not None:
         meant = np.concatenate([meant, labels.known])
     unnamed = [name for j, name in enumerate(labels.classes) if j not in meant]
