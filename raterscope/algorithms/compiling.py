@@ -26,7 +26,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload
-from numba.np import arrayobj
+from numba.np import arrayobj, linalg
 
 Array = Any
 """Array argument of a kernel. Type checkers cannot see compiled types; docstrings state shapes and types."""
@@ -329,3 +329,11 @@ def _raise_without_shapes(source: object, target: object) -> Callable[[object, o
 # numba's own message names the shapes: formatting them takes a quarter of the compilation of a kernel that
 # assigns to a slice. Versions of numba that find the stub by another name are only slower.
 arrayobj.raise_with_shape_context = _raise_with_shapes
+
+
+def _without_blas() -> None:
+    raise ImportError
+
+
+# No kernel multiplies matrices: numba need not load `scipy.linalg` to find out whether it could.
+linalg.ensure_blas = _without_blas

@@ -118,7 +118,7 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
 
     Each kernel is compiled once: the command waits for kernels that a helper has begun, helpers take another
     one. No helper is started if all kernels are known to be compiled, or on a single processor. The compiler
-    itself and the kernels' modules are loaded in another thread, while the command reads its files.
+    itself, the kernels' modules and SciPy are loaded in another thread, while the command reads its files.
 
     `algorithm`: its name; empty for the default.
     """
@@ -152,7 +152,7 @@ def _load(modules: Iterable[str]) -> None:
     from raterscope.algorithms.compiling import load_compiler
 
     load_compiler()
-    for module in modules:
+    for module in (*modules, "scipy.special"):  # of the first interval
         import_module(module)
 
 
