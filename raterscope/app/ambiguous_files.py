@@ -185,7 +185,7 @@ def resolve_pictures(
         else:
             settled.images.append(path)
     settled.notices += _explain_doubtful(doubtful, set(settled.masks))
-    blurred = [path for path in settled.images if is_jpeg(path) and _GREY_WORDS.search(path.stem)]
+    blurred = [path for path in settled.images if is_jpeg(path) and _is_called_mask(path)]
     if blurred:
         settled.notices.append(
             f"Imported as images, though named as masks: {list_names(blurred)}. A JPEG is read as a mask "
@@ -197,6 +197,10 @@ def resolve_pictures(
             "If they are, check them in the tab Types, or import them with --kind masks."
         )
     return settled
+
+
+def _is_called_mask(path: Path) -> bool:
+    return _GREY_WORDS.search(f"{path.parent.name}/{path.stem}") is not None
 
 
 def _named_types(paths: Sequence[Path]) -> dict[Path, str | None]:

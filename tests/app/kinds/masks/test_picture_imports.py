@@ -70,19 +70,19 @@ def test_a_small_picture_that_may_be_a_mask_is_named(import_files, tmp_path):
 
 
 def test_masks_in_jpeg_are_masks_if_they_are_black_and_white(import_files, tmp_path):
-    folders = [tmp_path / "set" / name for name in ("images", "masks_anna", "masks_ben", "doubtful")]
+    folders = [tmp_path / "set" / name for name in ("images", "masks_anna", "masks_ben", "masks_carl")]
     for folder in folders:
         folder.mkdir(parents=True)
     with Image.open(a_photograph(tmp_path / "photograph.png")) as photograph:
         photograph.save(folders[0] / "c01.jpg", quality=95)
-        photograph.save(folders[3] / "c02_mask.jpg", quality=50)
+        photograph.save(folders[3] / "c02.jpg", quality=50)
     mask = a_disc() > 0
     for folder in folders[1:3]:
         Image.fromarray(mask).convert("RGB").save(folder / "c01.jpg", quality=75)
     output = import_files(tmp_path / "set")
     assert "2 images." in output
     assert "blurred by JPEG" in output
-    assert "Imported as images, though named as masks: c02_mask.jpg" in output
+    assert "Imported as images, though named as masks: c02.jpg" in output
     found_marks = marks(tmp_path)
     assert {rater for _, rater, _ in found_marks} == {"anna", "ben"}
     assert all(abs(voxels - mask.sum()) <= 2 for voxels in found_marks.values())
