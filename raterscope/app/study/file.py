@@ -253,7 +253,8 @@ class StudyFile:
             return
         if identity(self.path) != self._file:  # writes would now be lost with the journal
             raise UnwrittenError(
-                "was moved, renamed or deleted while open; put it back to continue", file=self.path
+                "was moved, renamed or deleted while open; open it where it is now, or put it back",
+                file=self.path,
             )
         with translated_errors(self.path, "written"), self._changing:
             self.connection.execute("BEGIN IMMEDIATE")

@@ -44,7 +44,7 @@ def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_pa
     happening(monkeypatch, runs, lambda: study.rename(away))
     copy = here / "crowd-rescued.rscope"
     assert refusal("run", study, "pooled") == (
-        "crowd.rscope: was moved, renamed or deleted while open; put it back to continue. "
+        "crowd.rscope: was moved, renamed or deleted while open; open it where it is now, or put it back. "
         f"The run is in a copy of the study, {copy}."
     )
     with Study.open(copy) as copied, Study.open(away) as original:
@@ -60,7 +60,7 @@ def test_where_no_other_place_takes_it_either_the_reason_is_reported(
     monkeypatch.setattr(
         "raterscope.app.command_line.output._others", lambda folder: iter([tmp_path / "no" / "where"])
     )
-    assert refusal("run", study, "pooled").endswith("while open; put it back to continue.")
+    assert refusal("run", study, "pooled").endswith("while open; open it where it is now, or put it back.")
 
 
 @pytest.mark.parametrize("of_study", [False, True], ids=["of files", "of a study"])
