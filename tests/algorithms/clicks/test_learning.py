@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from itertools import combinations
 
@@ -59,8 +60,11 @@ def credulous_run(seed, annotators=12, credulous=5):
     return run
 
 
+judge_alone = functools.cache(dem)  # tests judge the same images with different decisions on others
+
+
 def alone(run, settings=QUICK):
-    return [dem(votes, settings) for votes, _, _ in run]
+    return [judge_alone(votes, settings) for votes, _, _ in run]
 
 
 def together(run, settings=QUICK, watch=silent):
@@ -68,6 +72,13 @@ def together(run, settings=QUICK, watch=silent):
     first = [detection.posterior for detection in alone(run, settings)]
     evidence = weigh_together(votes, names, first, settings, part(watch, 0.0, 0.85))
     return judge_each(evidence, settings, part(watch, 0.85, 1.0))
+
+
+@functools.cache
+def several(seed):
+    """Return a run of several images, and what is detected on them together."""
+    run = run_of(SEVERAL, seed)
+    return run, together(run)
 
 
 def share_right(run, detections):
@@ -86,17 +97,17 @@ def judged(run, image, verdicts):
 def test_an_image_of_artefacts_alone_is_recognised_by_the_others():
     before, after = [], []
     for seed in range(5):
-        run = run_of(SEVERAL, seed)
+        run, detections = several(seed)
         before.append(alone(run)[HEALTHY].detected.mean())
-        after.append(together(run)[HEALTHY].detected.mean())
+        after.append(detections[HEALTHY].detected.mean())
     assert np.mean(before) > 0.8  # nothing in the image itself speaks against it
     assert np.mean(after) < 0.1
 
 
 def test_more_is_right():
-    runs = [run_of(SEVERAL, seed) for seed in range(4)]
-    before = np.mean([share_right(run, alone(run)) for run in runs])
-    assert np.mean([share_right(run, together(run)) for run in runs]) > before + 0.05
+    runs = [several(seed) for seed in range(4)]
+    before = np.mean([share_right(run, alone(run)) for run, _ in runs])
+    assert np.mean([share_right(*run) for run in runs]) > before + 0.05
 
 
 def test_a_few_structures_are_found_among_artefacts_of_most_images():
@@ -145,16 +156,16 @@ def test_starts_from_a_sample_of_the_images_are_as_good(monkeypatch):
 
 
 def test_copies_of_images_count_once():
-    run = run_of(SEVERAL, seed=2)
-    for once, twice in zip(together(run), together(run * 2), strict=False):
+    run, detections = several(2)
+    for once, twice in zip(detections, together(run * 2), strict=False):
         assert twice.posterior == pytest.approx(once.posterior, abs=RARE)
 
 
 def test_the_posteriors_are_calibrated():
     posterior, truth = [], []
     for seed in range(5):
-        run = run_of(SEVERAL, seed)
-        posterior += [detection.posterior for detection in together(run)]
+        run, detections = several(seed)
+        posterior += [detection.posterior for detection in detections]
         truth += [truths for _, truths, _ in run]
     assert calibration(np.concatenate(posterior), np.concatenate(truth)).error < 0.06
 
@@ -188,9 +199,9 @@ def test_verdicts_on_one_image_teach_the_others():
 
 
 def test_the_order_of_images_changes_nothing():
-    run = run_of(SEVERAL, seed=0)
+    run, first = several(0)
     order = [4, 2, 0, 5, 3, 1]
-    first, second = together(run), together([run[i] for i in order])
+    second = together([run[i] for i in order])
     for row, i in enumerate(order):
         for name in ("posterior", "posterior_low", "posterior_high", "sensitivity", "true_positive"):
             assert np.array_equal(getattr(first[i], name), getattr(second[row], name))
