@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import count
@@ -356,6 +356,7 @@ class SessionRestore(QObject):
         self._position: Position | None = None
         self._returning: Position | None = None
         """Position to restore once the item is loaded."""
+        self._noted: Position | None = None
         looking = QTimer(self)
         looking.timeout.connect(window.note_position)  # selection and view emit no signal
         if folder is not None:
@@ -363,6 +364,7 @@ class SessionRestore(QObject):
         bar.accept.clicked.connect(self._on_accepted)
         bar.decline.clicked.connect(self._on_declined)
         document.replaced.connect(self._on_replaced)
+        document.followed.connect(self._on_followed)
 
     def offer(self) -> None:
         """Offer to reopen the last session if it was not closed properly.
@@ -391,7 +393,8 @@ class SessionRestore(QObject):
         if self._session_note is not None and contents is not None and kind and self._returning is None:
             workspace = self._window.workspace
             within = {} if workspace is None else workspace.view_state()
-            self._session_note.note_position(Position(contents.path, kind, item, within))
+            self._noted = Position(contents.path, kind, item, within)
+            self._session_note.note_position(self._noted)
 
     def end(self) -> None:
         """Remove the note: the window was closed properly."""
@@ -411,6 +414,11 @@ class SessionRestore(QObject):
     def _on_declined(self) -> None:
         self._position = self._returning = None
         self._forget()
+
+    def _on_followed(self, before: Path, path: Path) -> None:
+        """Return to the position in a moved study once it is open at the other location."""
+        if self._noted is not None and self._noted.study == before:
+            self._position = replace(self._noted, study=path)
 
     def _on_replaced(self) -> None:
         """Go to the position once its study is open; forget it if another study is opened."""

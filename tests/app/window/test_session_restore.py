@@ -14,7 +14,7 @@ from PySide6.QtCore import Qt
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import Position, SessionNote, crashed_session
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study
 
 AT_WORK = """
 import sys, time
@@ -185,3 +185,19 @@ def test_no_offer_of_a_study_that_is_open_was_closed_or_has_gone(opened, qtbot, 
     offered(second, qtbot)
     assert not second.reopen_bar.isVisibleTo(second)
     assert not list((preferences.folder() / "whereabouts").iterdir())
+
+
+def test_a_moved_study_opens_at_the_same_place_again(window, qtbot, everything):
+    open_study(window, qtbot, everything)
+    window.show_workspace("labels")
+    idle(window, qtbot)
+    second = window.document.contents.of("labels")[1].id
+    window.workspace.go_to(second)
+    idle(window, qtbot)
+    window.note_position()
+    moved = everything.rename(everything.with_name("moved.rscope"))
+    qtbot.waitUntil(lambda: window.document.file_state.path == moved, timeout=LONG)
+    window.moved_study.continue_there()
+    qtbot.waitUntil(lambda: getattr(window.document.contents, "path", None) == moved, timeout=LONG)
+    idle(window, qtbot)
+    assert (window._kind, window.workspace.current_item()) == ("labels", second)
