@@ -80,6 +80,7 @@ class ImageCanvas(WholeView):
         """True while the view is fitted to the whole image."""
         self.layers = LayerStack(self.viewport, self)
         self.layers.changed.connect(self.update)
+        self.layers.part_changed.connect(self._update_part)
         self.layers.arrived.connect(self._on_arrived)
         self.divider = Divider(self)
         self.divider.moved.connect(self.update)
@@ -141,6 +142,7 @@ class ImageCanvas(WholeView):
         if text != self._plane:
             self._plane = text
             self.select(self._selected)
+            self.update()
 
     def set_waiting(self, text: str) -> None:
         """Show why the image is not loaded yet."""
@@ -164,7 +166,9 @@ class ImageCanvas(WholeView):
 
     def set_detections(self, spots: DetectionMarks) -> None:
         """Show spots; the selection is kept if only states changed."""
-        self._partial = None
+        if self._partial is not None or self._hovered is not None:  # its text may change
+            self._partial = None
+            self.update()
         if self.layers.set_detections(spots):
             self._selected = self._hovered = None
 
@@ -191,13 +195,19 @@ class ImageCanvas(WholeView):
 
     def select(self, index: int | None) -> None:
         """Select and frame one spot, without moving it."""
+        for framed in (self._selected, index):
+            if framed is not None and framed < len(self.layers.spots.spots):
+                position, long = self._on_screen(framed)
+                half = FRAME_EDGE + long + 3
+                self.update(
+                    QRectF(position.x() - half, position.y() - half, 2 * half, 2 * half).toAlignedRect()
+                )
         self._selected = index
         words = self.layers.spots.spots.text_of(index) if index is not None else ("no spot selected", "")
         description = ", ".join(part for part in (*words, self._plane) if part)
         if description != self.accessibleDescription():
             self.setAccessibleDescription(description)
             announce(self, description)
-        self.update()
         if self.mode == "move":
             self.set_mode("look")
 
@@ -340,6 +350,14 @@ class ImageCanvas(WholeView):
             paint_titles(painter, across, titles, self._chips.geometry().bottom())
 
     # What changes ------------------------------------------------------------------------------
+
+    def _update_part(self, part: QRectF) -> None:
+        """Repaint a rectangle of the image."""
+        corners = (
+            QPointF(*self.viewport.to_screen(point.x(), point.y()))
+            for point in (part.topLeft(), part.bottomRight())
+        )
+        self.update(QRectF(*corners).toAlignedRect())
 
     def _show_overview(self) -> None:
         width, height = self._minimap.room(self.extent)

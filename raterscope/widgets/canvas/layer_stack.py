@@ -23,11 +23,15 @@ SETTLED = 80
 HIDDEN_AT_FIRST = {"truth", "density"}
 """Layers that are hidden at first: decisions are made without seeing the answer."""
 
+REPAINTED_ALONE = 20
+"""Maximum number of changed spots to repaint each alone; if there are more, everything is repainted."""
+
 
 class LayerStack(QObject):
     """Layers of a canvas, each visible or not."""
 
     changed = Signal()  # must be painted again
+    part_changed = Signal(QRectF)  # this part of the image must be painted again
     arrived = Signal()  # parts of the image have finer tiles
     refused = Signal(str)  # why a part of an image by tiles cannot be shown
 
@@ -105,14 +109,20 @@ class LayerStack(QObject):
         if same:
             reach = self.spots.reach(self._viewport.scale) + 60 / self._viewport.scale
             marked = before.bookmarked ^ spots.bookmarked
-            for index in range(len(spots)):
-                if before.state[index] == spots.state[index] and int(spots.number[index]) not in marked:
-                    continue
-                x, y = float(spots.x[index]), float(spots.y[index])
-                self._overlay.clear_rect(QRectF(x - reach, y - reach, 2 * reach, 2 * reach))
+            changed = [
+                QRectF(x - reach, y - reach, 2 * reach, 2 * reach)
+                for x, y, state, earlier, number in zip(
+                    spots.x.tolist(), spots.y.tolist(), spots.state, before.state, spots.number, strict=True
+                )
+                if state != earlier or int(number) in marked
+            ]
+        if same and len(changed) <= REPAINTED_ALONE:
+            for part in changed:
+                self._overlay.repaint(part)
+                self.part_changed.emit(part)
         else:
             self._overlay.clear()
-        self._settle_scale()
+            self._settle_scale()
         return not same
 
     def set_compared(self, spots: DetectionMarks | None) -> None:

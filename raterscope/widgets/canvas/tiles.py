@@ -250,8 +250,25 @@ class TileCache:
         """Repaint everything next time."""
         self._tiles.clear()
 
+    def repaint(self, rect: QRectF) -> None:
+        """Repaint a rectangle of the image at once, and nothing beside it."""
+        scale, ratio = self._made_for
+        for (column, row), tile in self._tiles.items():
+            left, top = column * SIDE, row * SIDE
+            part = _scaled(_scaled(rect, scale).translated(-left, -top), ratio)
+            # Whole pixels, because a part of one would be painted twice.
+            pixels = part.toAlignedRect() & tile.rect()
+            if pixels.isEmpty():
+                continue
+            with QPainter(tile) as painter:
+                painter.setClipRect(pixels)
+                painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Source)
+                painter.fillRect(pixels, self._ground or Qt.GlobalColor.transparent)
+                painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceOver)
+                self._paint_part(painter, column, row, QRectF(pixels))
+
     def clear_rect(self, rect: QRectF) -> None:
-        """Repaint a rectangle of the image."""
+        """Repaint the tiles of a rectangle of the image next time."""
         side = SIDE / self._made_for[0] if self._made_for[0] else 0.0
         for key in list(self._tiles):
             if QRectF(key[0] * side, key[1] * side, side, side).intersects(rect):
@@ -296,7 +313,7 @@ class TileCache:
                     late = True
                     coarse(painter, box)
                 else:
-                    painter.drawImage(box, self._tile(column, row, viewport.scale, ratio))
+                    painter.drawImage(box, self._tile(column, row, ratio))
         if not before:
             self._cost = time.perf_counter() - started
         visible_items = (last_down - first_down + 1) * (last_across - first_across + 1)
@@ -311,7 +328,7 @@ class TileCache:
             target = QRectF(viewport.across + column * side, viewport.down + row * side, side, side)
             painter.drawImage(target, tile)
 
-    def _tile(self, column: int, row: int, scale: float, ratio: float) -> QImage:
+    def _tile(self, column: int, row: int, ratio: float) -> QImage:
         key = (column, row)
         tile = self._tiles.get(key)
         if tile is not None:
@@ -322,12 +339,21 @@ class TileCache:
         kind = QImage.Format.Format_RGB32 if opaque else QImage.Format.Format_ARGB32_Premultiplied
         tile = QImage(side, side, kind)
         tile.fill(self._ground if self._ground is not None else Qt.GlobalColor.transparent)
-        box = QRectF(column * SIDE / scale, row * SIDE / scale, SIDE / scale, SIDE / scale)
         # Also after an error: a picture freed under an active painter crashes the program.
         with QPainter(tile) as painter:
-            painter.scale(ratio, ratio)
-            painter.translate(-column * SIDE, -row * SIDE)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            self._paint(painter, scale, box)
+            self._paint_part(painter, column, row, QRectF(0, 0, SIDE * ratio, SIDE * ratio))
         self._tiles[key] = tile
         return tile
+
+    def _paint_part(self, painter: QPainter, column: int, row: int, pixels: QRectF) -> None:
+        """Paint a part of a tile, in pixels of the screen."""
+        scale, ratio = self._made_for
+        left, top = column * SIDE, row * SIDE
+        painter.scale(ratio, ratio)
+        painter.translate(-left, -top)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint(painter, scale, _scaled(_scaled(pixels, 1 / ratio).translated(left, top), 1 / scale))
+
+
+def _scaled(rect: QRectF, factor: float) -> QRectF:
+    return QRectF(rect.left() * factor, rect.top() * factor, rect.width() * factor, rect.height() * factor)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
@@ -163,6 +163,57 @@ def test_a_decision_changes_what_is_drawn_of_that_spot(canvas):
     assert blue not in before
     assert blue in after
     assert yellow not in after
+
+
+class Painted(QObject):
+    """The regions in which a widget was painted."""
+
+    def __init__(self, widget):
+        super().__init__(widget)
+        self.regions = []
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _widget, event):
+        if event.type() == QEvent.Type.Paint:
+            self.regions.append(event.region())
+        return False
+
+
+@pytest.mark.parametrize("zoom", [1.0, 1.37, 1.61])
+def test_a_decision_repaints_its_spot_and_the_frames_once_and_all_is_right(canvas, monkeypatch, zoom):
+    monkeypatch.setattr("raterscope.widgets.canvas.tiles.BUDGET", np.inf)  # no tile is stretched
+    canvas.zoom(zoom)
+    canvas.select(0)
+    QApplication.processEvents()
+    painted = Painted(canvas)
+    canvas.set_detections(spots(("accepted", "detected")))
+    canvas.select(1)
+    QApplication.processEvents()
+    (region,) = painted.regions
+    assert sum(rect.width() * rect.height() for rect in region) < 0.2 * canvas.width() * canvas.height()
+    on_screen = canvas.screen().grabWindow(canvas.winId()).toImage()
+    canvas.layers._overlay.clear()
+    assert on_screen == canvas.grab().toImage().convertToFormat(on_screen.format())
+
+
+def test_very_many_changed_spots_are_repainted_together(canvas, monkeypatch):
+    count = 500
+    x, y = np.random.default_rng(3).uniform((10, 10), (190, 140), (count, 2)).T
+
+    def marks(state):
+        return DetectionMarks(
+            x, y, np.tile(np.eye(2), (count, 1, 1)), np.full(count, 0.9), (state,) * count,
+            np.arange(count), np.full(count, 5), 9,
+        )  # fmt: skip
+
+    canvas.set_detections(marks("disputed"))
+    QApplication.processEvents()
+    rounds = []
+    paint = canvas.layers.spots.paint_ellipses
+    monkeypatch.setattr(canvas.layers.spots, "paint_ellipses", lambda *a: (rounds.append(a), paint(*a)))
+    canvas.set_detections(marks("accepted"))
+    QApplication.processEvents()
+    assert 0 < len(rounds) <= 9  # tiles, not spots
 
 
 def test_a_spot_far_off_is_brought_into_sight_at_a_size_to_judge(canvas):
