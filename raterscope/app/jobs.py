@@ -251,16 +251,19 @@ class Job(QObject):
 
 
 def in_turns(steps: Iterator[None], parent: QObject, then: Callable[[], object]) -> None:
-    """Run steps in the GUI thread, one per turn of the event loop; then call a function."""
+    """Run steps in the GUI thread, one per turn of the event loop; then call a function, in another turn."""
     # Not `QTimer.singleShot`: two such calls may run before anything else does.
     turn = QTimer(parent, singleShot=True, interval=0)
+    over = False
 
     def step() -> None:
-        if next(steps, "over") is None:
-            turn.start()
-        else:
+        nonlocal over
+        if over:
             turn.deleteLater()
-            QTimer.singleShot(0, parent, then)
+            then()
+        else:
+            over = next(steps, "over") is not None
+            turn.start()
 
     turn.timeout.connect(step)
     step()

@@ -366,6 +366,7 @@ class MainWindow(QMainWindow):
         yield from workspace.load_in_steps()
         if workspace.kind not in self._workspaces:  # otherwise it was shown meanwhile
             yield from self._begin(workspace)[1]
+        self._workspace_of(workspace)  # before the study, so that one turn does not do both
 
     def _set_default_algorithms(self) -> None:
         if self._remembers:

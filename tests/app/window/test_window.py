@@ -60,6 +60,17 @@ def test_the_window_answers_and_nothing_else_appears_while_a_study_opens(window,
     assert appeared.windows == []
 
 
+def test_a_workspace_is_complete_before_the_turn_that_shows_its_study(window, qtbot, study_file, monkeypatch):
+    show, complete = window.document._replace, []
+    monkeypatch.setattr(
+        window.document, "_replace", lambda *a: (complete.append(bool(window._workspaces)), show(*a))
+    )
+    window.open_paths([study_file])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    idle(window, qtbot)
+    assert complete == [True]
+
+
 def test_no_search_for_garbage_visits_more_than_30_000_objects_made_meanwhile(monkeypatch):
     monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
     before, visited = gc.get_threshold(), []
