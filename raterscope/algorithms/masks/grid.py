@@ -315,6 +315,19 @@ class Grid:
         inside = (np.rint(index) >= 0) & (np.rint(index) < other.shape)
         return bool(away <= _SAME_PLACE and inside.all())
 
+    def extended_to(self, other: Grid) -> Grid | None:
+        """Return the smallest grid with these voxels and those of another grid; None if they do not align."""
+        if self.uneven or not self.calibrated:
+            return None
+        ends = np.array(list(product(*((0.0, size - 1.0) for size in other.shape))))
+        index = np.rint(self.to_index(other.to_patient(ends)))
+        low = np.minimum(index.min(axis=0), 0)
+        slices, rows, columns = (np.maximum(index.max(axis=0) + 1, self.shape) - low).astype(int).tolist()
+        matrix = self.matrix.copy()
+        matrix[:3, 3] = self.to_patient(low)
+        extended = Grid.from_matrix((slices, rows, columns), matrix)
+        return extended if other.is_part_of(extended) else None
+
     def same_slices(self, other: Grid) -> bool:
         """Return whether `other` has the slices of this grid, even if their positions are wrong.
 

@@ -211,3 +211,16 @@ def test_a_part_of_the_voxels():
     assert not Grid.from_matrix((3, 3, 4), matrix).is_part_of(grid)  # a column beyond it
     matrix[0, 3] += 0.3
     assert not Grid.from_matrix((3, 3, 3), matrix).is_part_of(grid)  # half a column beside it
+
+
+def test_a_grid_is_extended_to_another_that_is_cropped_and_turned():
+    grid = Grid.plain((4, 5, 6), (2.5, 1.0, 0.8), calibrated=True)
+    matrix = grid.matrix[:, [1, 0, 2, 3]] * [1, 1, -1, 1]  # rows and columns exchanged, slices downwards
+    matrix[:3, 3] = grid.to_patient(np.array([1.0, -2.0, 3.0]))
+    other = Grid.from_matrix((5, 2, 3), matrix)
+    extended = grid.extended_to(other)
+    assert extended.shape == (7, 7, 6)
+    assert grid.is_part_of(extended)
+    assert other.is_part_of(extended)
+    matrix[:3, 3] += 0.4
+    assert grid.extended_to(Grid.from_matrix((5, 2, 3), matrix)) is None

@@ -6,6 +6,7 @@ only the order and directions of its axes are adapted.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from raterscope.app.formats.masks.naming import (
 )
 from raterscope.app.formats.records import ImageFile, MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.untrusted import MAX_VOXELS
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.resampling import OtherGrid, explain_difference, resample
 from raterscope.app.kinds.masks.attribution import DEFAULT_MASK_OPTIONS, NAMELESS, AttributedMask, MaskOptions
@@ -153,9 +155,9 @@ def place_masks(
     else the only one of its shape if one of the two has no position. If there are several, it is the one
     whose folder is nearest to the mask's, or the first series of a case with several.
     A mask without a matching image becomes a case, with all masks of its name, or of its folder if names are
-    ambiguous. Ground truth without a name belongs to the only case on its grid. An unnamed structure gets the
-    name of the only named structure of the image, if there is one, or label 1 beside other labels. A rater's
-    files with one slice each are joined. Raises
+    ambiguous; its grid covers segments that are cropped. Ground truth without a name belongs to the
+    only case on its grid. An unnamed structure gets the name of the only named structure of the image, if
+    there is one, or label 1 beside other labels. A rater's files with one slice each are joined. Raises
     `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask that fits several
     images, or occurs twice.
 
@@ -181,9 +183,12 @@ def place_masks(
                 at = cases[name] = len(site_list)
                 site_list.append(Site(name, attributed.mask.grid))
             elif not site_list[at].grid.same_voxels(attributed.mask.grid):
-                if not (may_resample and attributed.mask.grid.calibrated and site_list[at].grid.calibrated):
-                    name = placed[where.index(at)].file.name
-                    raise _other_grid(attributed, replace(site_list[at], name=name))
+                first = placed[where.index(at)].file
+                extended = site_list[at].grid.extended_to(attributed.mask.grid)
+                if extended is not None and _may_crop(first, attributed.file, extended):
+                    site_list[at] = replace(site_list[at], grid=extended)
+                elif not (may_resample and attributed.mask.grid.calibrated and site_list[at].grid.calibrated):
+                    raise _other_grid(attributed, replace(site_list[at], name=first.name))
             elif not site_list[at].grid.calibrated:
                 site_list[at] = replace(site_list[at], grid=attributed.mask.grid)
         where.append(at)
@@ -193,6 +198,12 @@ def place_masks(
     _refuse_twice(placed, where, site_list)
     notices = (*numbered, *joined, *_apart(placed, where, sites), *_of_other_series(placed, where, site_list))
     return Placement(tuple(site_list), tuple(where), tuple(placed), notices)
+
+
+def _may_crop(first: Path, second: Path, extended: Grid) -> bool:
+    """Return whether one of two files may be cropped to what it marks, like segments of DICOM and Slicer."""
+    may_crop = any(not is_voxel_file(path) or path.name.endswith(".seg.nrrd") for path in (first, second))
+    return may_crop and math.prod(extended.shape) <= MAX_VOXELS
 
 
 def prepare_mask(attributed: AttributedMask, image: int, grid: Grid) -> PlacedMask:

@@ -196,3 +196,25 @@ def test_two_files_of_one_rater_on_a_slice_or_on_several_slices_are_refused(impo
         second = segmented(tmp_path / "2.dcm", volume, [Structure("node", box(begin, end, 5, 9, 5, 9))])
         output = import_files(tmp_path / "ct", first, second, "--annotator", "anna")
         assert "expected one mask by each annotator" in output
+
+
+def test_without_their_series_segmentations_of_different_slices_are_one_case(import_files, tmp_path):
+    volume = a_patient(tmp_path / "ct")
+    boxes = {"anna": box(2, 4, 5, 15, 5, 15), "ben": box(1, 3, 5, 15, 5, 15), "carl": box(3, 5, 5, 15, 5, 15)}
+    files = [
+        edited(
+            segmented(tmp_path / f"{name}.dcm", volume, [Structure("node", mask)]), ContentCreatorName=name
+        )
+        for name, mask in boxes.items()
+    ]
+    import_files(*files)
+    with Study.open(tmp_path / "s.rscope") as study:
+        (image,) = study.images()
+        stored = read_masks(study, image.id, "node")
+    first = image.lattice.to_patient(np.zeros(3))
+    np.testing.assert_allclose(first, volume.grid.to_patient(np.array([1.0, 0.0, 0.0])), atol=1e-3)
+    assert image.lattice.shape == (4, *volume.grid.shape[1:])
+    for name, mask in boxes.items():
+        origin, values = stored[name].origin, stored[name].values
+        assert values.sum() == mask.sum()
+        np.testing.assert_array_equal(values, mask[1:5][slices_of(origin, values.shape)])
