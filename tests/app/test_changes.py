@@ -1,5 +1,7 @@
 """Changes from one run to the next, of all four kinds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -105,6 +107,8 @@ def test_masks_are_compared_region_by_region(tmp_path, path):
     assert result.count == scipy.ndimage.label(wholes[0] != wholes[1], np.ones((3, 3, 3)))[1] > 1
     several = f"{result.count} regions changed ({small[0].count} of them small, listed together)"
     assert result.in_words().endswith(several)
+    only_small = replace(result, listed=tuple(small), count=small[0].count)
+    assert only_small.in_words().endswith("regions changed (all small, listed together)")
     assert all(file_path.size > 0.02 * volumes[1] for file_path in result.listed if file_path not in small)
 
 

@@ -74,7 +74,8 @@ class Changes:
         many = f"{counted(self.count, noun)} changed" if self.count else f"no {noun} changed"
         decided = f" ({self.decided:,} decided)" if self.decided else ""
         together = sum(change.count for change in self.listed if change.count > 1)
-        many += f" ({together:,} of them small, listed together)" if together else ""
+        small = "all" if together == self.count else f"{together:,} of them"
+        many += f" ({small} small, listed together)" if together else ""
         text = f"{self.disputed_before:,} {arrow} {self.disputed_after:,} {kind.doubt}{decided}, {many}"
         if self.newly_disputed:
             text += f", {self.newly_disputed:,} newly disputed"
