@@ -130,7 +130,7 @@ def rater_rows(
         if name not in names and name in excluded:
             row = RaterRow(numbers[name], name, excluded=True, excluded_reason=excluded[name])
             rows.append(_compared_row(row, rater))
-    return rows
+    return sorted(rows, key=lambda row: row.number)  # as they are shown, and counted by the digits
 
 
 def _compared_row(row: RaterRow, rater: ExcludedRater) -> RaterRow:

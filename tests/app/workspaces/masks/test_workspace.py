@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.kinds.masks import runs
+from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.app.workspaces.masks.scene import CaseSummary
@@ -272,6 +273,18 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot, d
     workspace.raters.choose("dan")
     assert workspace.table.current == "dan"
     assert workspace.local_weight._nothing.text() == "dan is excluded from this run. Press X to restore."
+
+
+def test_digits_stay_with_their_raters_after_an_exclusion(fused_masks, qtbot):
+    fused_masks.document.record(Decision(verb="exclude", annotators=("ann",), reason="asleep"))
+    idle(fused_masks, qtbot)
+    key(fused_masks, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
+    idle(fused_masks, qtbot)
+    go_to(fused_masks, qtbot, "first")
+    assert "ann" in fused_masks.workspace.session.scene.run.excluded
+    key(fused_masks, qtbot, Qt.Key.Key_2)
+    assert fused_masks.workspace.volume._scene.solo == "ben"
 
 
 def test_readers_are_shown_alone_by_digits_and_hidden_in_the_table(fused_masks, qtbot):
