@@ -93,8 +93,9 @@ class Figure(QWidget, Generic[Part]):
 
     def select(self, part: Any, /) -> None:
         """Select a part, or none, without a signal."""
-        self._selected = part
-        self.redraw()
+        if part != self._selected:
+            self._selected = part
+            self.redraw()
 
     @property
     def room(self) -> QRectF:

@@ -36,6 +36,15 @@ def matrix(qtbot):
     return widget
 
 
+def test_a_rater_selected_again_repaints_nothing(matrix, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(type(matrix.figure), "draw", lambda self, painter: drawn.append(self._selected))
+    for name in ("rater 1", "rater 1", "rater 2", "rater 2"):
+        matrix.select(name)
+        QApplication.processEvents()
+    assert [name for name in drawn if name] == ["rater 1", "rater 2"]
+
+
 def test_its_table_calls_them_as_the_kind_does(matrix, qtbot):
     assert matrix.figure.table().columns[:2] == ("rater", "other rater")
     of_clicks = AgreementMatrix(noun="annotator")

@@ -234,7 +234,10 @@ class SliceView(MasksPart):
         self._volume.paint_large_first()
         self._show_boxes()
         if region is not None:
+            before = self._volume.crosshair
             self._volume.look_at(region.dispute.origin, region.dispute.shape)
+            if self._volume.crosshair == before:
+                self._show_weight()  # another region at the same position
             following = self._reviewing.following
             if following is not None:
                 self._volume.expect(following.dispute.origin, following.dispute.shape)

@@ -329,7 +329,9 @@ class MasksWorkspace(MasksScreen):
         fusion = None if region is None else self.session.scene.fusion(self.session.part)
         by_rater = region is not None and region.dispute.leader >= 0
         if by_rater and region is not None and fusion is not None and not self.session.covered:
-            self.raters.choose(fusion.annotators[region.dispute.leader])
+            leader = fusion.annotators[region.dispute.leader]
+            if leader != self.raters.current:  # otherwise all outlines and figures would be made again
+                self.raters.choose(leader)
 
     def _show_region(self, region: DisputedRegion | None) -> None:
         if not self.session.shown:
