@@ -107,6 +107,11 @@ WRONG_CROWD = 1e-7
 that are recorded selectively do the same. Development crowds: 1e-6 to 1e-8.
 """
 
+MOST_BEYOND = 2
+"""Maximum number of rejections beyond those in order that a run of artefacts alone explains with them. More
+follow from passing structures.
+"""
+
 NEGLIGIBLE = 0.02
 """Minimum probability that the expert passed a cluster, for counting it as undecided."""
 
@@ -132,6 +137,7 @@ def reviews_of(
     log_odds_of: Sequence[FloatArray],
     true_share: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
+    absent: float = 0.0,
 ) -> tuple[list[Review | None], list[Review | None]]:
     """Gather the clusters that the expert viewed on each image; None for an image without any.
 
@@ -139,7 +145,8 @@ def reviews_of(
 
     `log_odds_of`: (M,) of each image, log odds of the share of votes on its clusters. `true_share`: (M,) of
     each image, expected h before any decision. `undecided`: (M,) of each image, probability that each cluster
-    looks like a structure, without any decisions.
+    looks like a structure, without any decisions. `absent`: prior probability that the run holds no
+    structure.
     """
     apart = [
         looks(problem, ascent.state, clamped=False)[0].present
@@ -151,11 +158,10 @@ def reviews_of(
     known = [problem.known & (problem.control is not False) for problem in problems]
     looking = apart if undecided is None else undecided
     chance = [look * h for look, h in zip(looking, true_share, strict=True)]
+    ordered = _viewed_in_order(known, [problem.truth for problem in problems], chance, absent)
     in_order = [
         own if problem.viewed is None else np.where(problem.viewed | problem.known, 1.0, own)
-        for own, problem in zip(
-            _viewed_in_order(known, [problem.truth for problem in problems], chance), problems, strict=True
-        )
+        for own, problem in zip(ordered, problems, strict=True)
     ]
     before, after = (
         [
@@ -189,27 +195,38 @@ def _review(
 
 
 def _viewed_in_order(
-    known: Sequence[BoolArray], truth: Sequence[FloatArray], chance: Sequence[FloatArray]
+    known: Sequence[BoolArray],
+    truth: Sequence[FloatArray],
+    chance: Sequence[FloatArray],
+    absent: float = 0.0,
 ) -> list[FloatArray]:
     """Return the probability (M,) that the expert viewed each cluster from the most disputed to the least.
 
-    The ways of viewing are weighted by their description lengths. All
-    lengths leave out the probability of the outcomes by the votes; only decisions in no order may also be
-    explained by a crowd that is wrong.
+    The ways of viewing are weighted by their description lengths. All lengths leave out the probability of
+    the outcomes by the votes. Decisions in no order may also be explained by a crowd that is wrong, and
+    rejections in order by a run of artefacts alone: else one more rejection of the clearest cluster would
+    mean that the expert passed all others.
 
     `known`: (M,) of each image, clusters that are decided. `truth`: (M,) of each image, the decisions.
-    `chance`: (M,) of each image, probability of a structure before any decision.
+    `chance`: (M,) of each image, probability of a structure before any decision. `absent`: prior probability
+    that the run holds no structure.
     """
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < MIN_ORDERED:
         return [np.zeros(len(decided)) for decided in known]
     log_record = [_log_record(*image) for image in zip(known, truth, chance, strict=True)]
-    ordered, steps = _describe_ordered(every, np.concatenate(distance), np.concatenate(log_record))
+    accepted = np.concatenate(truth)[every] > 0
+    against = _log_ratio(accepted, np.concatenate(chance)[every])
+    artefacts = None
+    if absent > 0 and not accepted.any():
+        none = _log_record(every, np.zeros(len(every)), np.zeros(len(every)))
+        artefacts = none, float(np.log(absent) + against)
+    ordered, steps = _describe_ordered(every, np.concatenate(distance), np.concatenate(log_record), artefacts)
     by_image = [_describe_ordered(*image) for image in zip(known, distance, log_record, strict=True)]
     touched = sum(bool(decided.any()) for decided in known)
     through_images = sum(own for _, own in by_image) + float(_describe_choice(touched, len(known)))
     chosen = _describe_unordered(every, np.concatenate(distance))
-    chosen -= _evidence_against_crowd(np.concatenate(truth)[every] > 0, np.concatenate(chance)[every])
+    chosen -= float(np.logaddexp(np.log1p(-WRONG_CROWD), np.log(WRONG_CROWD) + against))
     lengths = np.array([chosen, steps, through_images])
     weight = np.exp(lengths.min() - lengths)
     _, in_run, in_images = weight / weight.sum()
@@ -220,15 +237,13 @@ def _viewed_in_order(
     ]
 
 
-def _evidence_against_crowd(accepted: BoolArray, chance: FloatArray) -> float:
-    """Return the log probability of decisions if the crowd may be wrong, less that if it is not.
+def _log_ratio(accepted: BoolArray, chance: FloatArray) -> float:
+    """Return the log probability of decisions if no cluster is a structure, less that by the votes.
 
     `chance`: (N,) probability of a structure before any decision.
     """
     likely = np.clip(np.where(accepted, chance, 1 - chance), 0.02, 0.98)
-    wrong = np.where(accepted, MISJUDGED, 1 - MISJUDGED)
-    ratio = float(np.log(wrong / likely).sum())
-    return float(np.logaddexp(np.log1p(-WRONG_CROWD), np.log(WRONG_CROWD) + ratio))
+    return float(np.log(np.where(accepted, MISJUDGED, 1 - MISJUDGED) / likely).sum())
 
 
 def _log_record(known: BoolArray, truth: FloatArray, chance: FloatArray) -> FloatArray:
@@ -239,12 +254,18 @@ def _log_record(known: BoolArray, truth: FloatArray, chance: FloatArray) -> Floa
 
 
 def _describe_ordered(
-    known: BoolArray, distance: FloatArray, log_record: FloatArray
+    known: BoolArray,
+    distance: FloatArray,
+    log_record: FloatArray,
+    artefacts: tuple[FloatArray, float] | None = None,
 ) -> tuple[FloatArray, float]:
     """Return the probability (M,) that the expert viewed each cluster in order, and the description length.
 
     The decided clusters are described by the habits (`_log_record`) among the disputed ones up to a bound,
     and as a choice among the clusters beyond it. Bounds are averaged by their description lengths.
+
+    `artefacts`: `log_record` if all clusters are artefacts, and the log of its prior probability times the
+    ratio of the probabilities of the outcomes.
     """
     disputed = distance <= DISPUTED
     order = np.argsort(distance[disputed], kind="stable")
@@ -253,8 +274,17 @@ def _describe_ordered(
     if not len(ends):
         return np.zeros(len(known)), float(_describe_others(every, len(known)))
     number = np.arange(len(ends)) + 1
-    recorded = np.cumsum(log_record[disputed][order], axis=0)[ends] + USUAL_RECORDS
-    length = _describe_others(every - number, len(known) - ends - 1) - np.logaddexp.reduce(recorded, axis=1)
+
+    def recorded(record: FloatArray) -> FloatArray:
+        every_habit = np.cumsum(record[disputed][order], axis=0)[ends] + USUAL_RECORDS
+        return np.asarray(np.logaddexp.reduce(every_habit, axis=1))
+
+    explained = recorded(log_record)
+    if artefacts is not None:
+        none, prior = artefacts
+        alone = np.where(every - number <= MOST_BEYOND, recorded(none) + prior, -np.inf)
+        explained = np.logaddexp(explained, alone)
+    length = _describe_others(every - number, len(known) - ends - 1) - explained
     weight = np.exp(length.min() - length)
     total = float(length.min() - np.log(weight.sum()) + np.log(np.count_nonzero(disputed) + 1))
     beyond = np.append(np.cumsum((weight / weight.sum())[::-1])[::-1], 0.0)

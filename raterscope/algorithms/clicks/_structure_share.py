@@ -361,6 +361,7 @@ def estimate_structure_share(
         log_odds_of,
         [image.mean(share) for image, share in zip(images, shares, strict=True)],
         undecided,
+        absent,
     )
     habits = habit_prior(first)
     prior = prior[:, :, :, None, None] + np.log(WRONG_PRIOR)[:, None] + habits

@@ -82,7 +82,7 @@ class OpenStudy:
     >>> from raterscope.app.cli.program import main  # the command `raterscope`
     >>> with TemporaryDirectory() as folder:
     ...     votes, path = f"{folder}/votes.csv", f"{folder}/cells.rscope"
-    ...     rows = ["task,annotator,label", "cell 1,anna,ring", "cell 1,ben,ring", "cell 2,anna,none"]
+    ...     rows = ["task,annotator,label", "cell 1,anna,ring", "cell 1,ben,ring", "cell 2,anna,smear"]
     ...     _ = Path(votes).write_text("\n".join(rows))
     ...     status = main(["import", path, votes])
     ...     with rs.open_study(path) as study:
@@ -91,8 +91,8 @@ class OpenStudy:
     ...         study.fuse("labels", algorithm="majority").to_frame()["label"].tolist()
     votes.csv: 3 votes by 2 annotators on 2 tasks.
     ('labels',)
-    ['ring', 'ring', 'none']
-    ['ring', 'none']
+    ['ring', 'ring', 'smear']
+    ['ring', 'smear']
     """
 
     def __init__(self, study: Study) -> None:

@@ -169,6 +169,22 @@ def test_twelve_rejections_clear_a_run_of_artefacts_alone(annotators):
     assert np.mean(false) <= 0.1
 
 
+@pytest.mark.parametrize(("annotators", "seed"), [(8, 6), (12, 7), (20, 0)])
+def test_a_rejection_of_the_clearest_spot_after_those_in_order_clears_more(annotators, seed):
+    """It does not mean that the expert passed all spots between."""
+    run = run_of_artefacts(seed, annotators)
+    truth, before = truth_and_posterior(run)
+    verdict = np.full(len(truth), -1)
+    verdict[np.argsort(abs(before - 0.5), kind="stable")[:12]] = 0
+    in_order = everything(together(decided(run, verdict)))
+    number = np.concatenate([votes.marked.sum(axis=0) for votes, _, _ in run])
+    verdict[np.where(verdict < 0, number, -1).argmax()] = 0
+    chosen = everything(together(decided(run, verdict)))
+    left = verdict < 0
+    assert (chosen[left] >= 0.5).mean() <= (in_order[left] >= 0.5).mean()
+    assert chosen[left].mean() <= in_order[left].mean()
+
+
 @functools.cache
 def small_crowd(seed, annotators=12, looked=6):
     """Votes on images of which structures and artefacts have nearly the same share; truth and posteriors."""

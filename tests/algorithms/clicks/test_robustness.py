@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks.robustness import (
     add_half_detections,
     depends_on_grouping,
     grouping_notice,
+    rejection_notice,
     run_notices,
 )
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
@@ -98,3 +99,33 @@ def test_a_run_without_spots_says_why():
     assert not any("No spots" in notice for notice in run_notices([empty, found]))
     (notice,) = run_notices([fuse(made(points[:2], [0, 0], 2), PLAN)])
     assert "clicks of two annotators" in notice
+
+
+def test_rejections_that_deny_other_spots_are_named_until_one_spot_is_accepted(fused):
+    denied = [
+        replace(
+            fusion,
+            detection=replace(
+                fusion.detection,
+                undecided=np.full(len(fusion.marked.T), 0.9),
+                detected=np.zeros(len(fusion.marked.T), dtype=np.bool_),
+            ),
+        )
+        for fusion in fused
+    ]
+    spots = sum(len(fusion.marked.T) for fusion in denied)
+
+    def with_verdicts(*verdicts):
+        verdict = np.full(len(denied[0].marked.T), -1, dtype=np.int8)
+        verdict[: len(verdicts)] = verdicts
+        return [replace(denied[0], verdict=verdict), *denied[1:]]
+
+    notice = rejection_notice(with_verdicts(0, 0, 0, 0, 0))
+    assert notice is not None
+    assert notice.startswith(
+        f"All 5 decisions are rejections. They are why {spots - 5} undecided spots are not"
+    )
+    assert notice in run_notices(with_verdicts(0, 0, 0, 0, 0))
+    assert rejection_notice(with_verdicts(0, 0, 0, 0)) is None
+    assert rejection_notice(with_verdicts(0, 0, 0, 0, 0, 1)) is None
+    assert rejection_notice([]) is None

@@ -15,6 +15,7 @@ from raterscope.algorithms.clicks.robustness import (
     decision_notice,
     empty_notice,
     grouping_notice,
+    rejection_notice,
     score_notice,
 )
 from raterscope.algorithms.progress import Watch
@@ -39,6 +40,7 @@ from raterscope.widgets.parts import Menu, without_checked
 
 EMPTY = "No spots"
 NOTE = "Perhaps artefacts only"
+REJECTED = "Rejections only"
 DECIDED = "Decisions contradict votes"
 SCORED = "Scores contradict votes"
 GROUPED = "Depends on grouping"
@@ -50,8 +52,8 @@ COPIES = "Copied clicks"
 class RunNotices(ClicksPart):
     """Notes on undecidable results of a run, and on the images that were fused with the image on screen.
 
-    See `empty_notice`, `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`,
-    `isolation_notice`, `others_in_words` and `copies_in_words`.
+    See `empty_notice`, `absence_notice`, `rejection_notice`, `decision_notice`, `score_notice`,
+    `grouping_notice`, `isolation_notice`, `others_in_words` and `copies_in_words`.
     """
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
@@ -91,7 +93,7 @@ class RunNotices(ClicksPart):
 
     def _forget(self) -> None:
         self._task.cancel()
-        for tag in (EMPTY, NOTE, DECIDED, SCORED, GROUPED):
+        for tag in (EMPTY, NOTE, REJECTED, DECIDED, SCORED, GROUPED):
             self._notes.set_note(tag, "")
 
     def _update(self) -> None:
@@ -111,6 +113,7 @@ def _find_notices(fusions: Sequence[Fusion], watch: Watch) -> dict[str, str | No
     return {
         EMPTY: empty_notice(fusions),
         NOTE: absence_notice(fusions),
+        REJECTED: rejection_notice(fusions),
         DECIDED: decision_notice(fusions),
         SCORED: score_notice(fusions),
         GROUPED: grouping_notice(fusions),
