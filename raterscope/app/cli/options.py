@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -149,7 +148,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """
     # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
     spaced = [f" {argument}" if _NEGATIVE.match(argument) else argument for argument in arguments]
-    parser = _parser(*arguments[:1])
+    parser = parser_of(*arguments[:1])
     options, others = parser.parse_known_args(spaced)
     if others:
         # The files of `import` may be absent, and argparse then expects none after an option.
@@ -184,9 +183,6 @@ def parser_of(command: str = "") -> Parser:
     for name, described in commands.choices.items():
         described.examples = EXAMPLES.get(name, ())
     return parser
-
-
-_parser = functools.cache(parser_of)  # for scripts that call `main` several times
 
 
 def _describe_pacs(commands: Commands) -> None:
