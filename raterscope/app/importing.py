@@ -332,7 +332,9 @@ def _read_each(
                 tables.append(read(sources.open(path), kind, mappings.get(path), step, scales, annotator))
                 layouts += _layouts_of(tables[-1:], sources)
         except UnknownColumns as unknown:
-            raise unknown if kind is not None else prefer_label_columns(unknown) from None
+            if kind is not None:
+                raise
+            raise prefer_label_columns(unknown, sources.open(path)) from None
         sources.release(path)
     return tables, layouts
 

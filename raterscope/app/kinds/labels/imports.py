@@ -21,7 +21,7 @@ from raterscope.app.formats.labels.table import explain_few_rows
 from raterscope.app.formats.labels.tags import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels, group_by_name
-from raterscope.app.formats.sources import Sources, open_source
+from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.tables import UnknownColumns, holds_number
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
@@ -256,7 +256,7 @@ def names_label_columns(mapping: Mapping[str, str] | None) -> bool:
     return not _OF_LABELS.isdisjoint((mapping or {}).values())
 
 
-def prefer_label_columns(error: UnknownColumns) -> UnknownColumns:
+def prefer_label_columns(error: UnknownColumns, source: Source) -> UnknownColumns:
     """Return the error for an unknown header that fits labels or pairs better than clicks."""
     assert error.file is not None
     counts = [
@@ -267,7 +267,7 @@ def prefer_label_columns(error: UnknownColumns) -> UnknownColumns:
     if not {"x", "y"} <= set(error.missing):
         return error
     if len(counts) > 1:
-        return explain_few_rows(open_source(error.file).head().table) or error
+        return explain_few_rows(source.first_rows()) or error
     try:
         if {name.casefold().strip() for name in error.header} >= _PAIR:
             read_pairs(error.file)
