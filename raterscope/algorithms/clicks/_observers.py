@@ -108,9 +108,12 @@ that are recorded selectively do the same. Development crowds: 1e-6 to 1e-8.
 """
 
 MOST_BEYOND = 2
-"""Maximum number of rejections beyond those in order that a run of artefacts alone explains with them. More
-follow from passing structures.
+"""Maximum number of rejections of clusters with many votes that a run of artefacts alone explains besides
+those in order. More, and those of others, follow from passing structures.
 """
+
+MANY = 0.75
+"""Share of the clusters of a run with fewer votes than one with many."""
 
 NEGLIGIBLE = 0.02
 """Minimum probability that the expert passed a cluster, for counting it as undecided."""
@@ -158,7 +161,8 @@ def reviews_of(
     known = [problem.known & (problem.control is not False) for problem in problems]
     looking = apart if undecided is None else undecided
     chance = [look * h for look, h in zip(looking, true_share, strict=True)]
-    ordered = _viewed_in_order(known, [problem.truth for problem in problems], chance, absent)
+    truth = [problem.truth for problem in problems]
+    ordered = _viewed_in_order(known, truth, chance, log_odds_of, absent)
     in_order = [
         own if problem.viewed is None else np.where(problem.viewed | problem.known, 1.0, own)
         for own, problem in zip(ordered, problems, strict=True)
@@ -198,18 +202,19 @@ def _viewed_in_order(
     known: Sequence[BoolArray],
     truth: Sequence[FloatArray],
     chance: Sequence[FloatArray],
+    log_odds_of: Sequence[FloatArray] = (),
     absent: float = 0.0,
 ) -> list[FloatArray]:
     """Return the probability (M,) that the expert viewed each cluster from the most disputed to the least.
 
     The ways of viewing are weighted by their description lengths. All lengths leave out the probability of
     the outcomes by the votes. Decisions in no order may also be explained by a crowd that is wrong, and
-    rejections in order by a run of artefacts alone: else one more rejection of the clearest cluster would
-    mean that the expert passed all others.
+    rejections in order, with one or two of clusters with many votes, by a run of artefacts alone: else one
+    rejection of the clearest would mean that the expert passed all others.
 
     `known`: (M,) of each image, clusters that are decided. `truth`: (M,) of each image, the decisions.
-    `chance`: (M,) of each image, probability of a structure before any decision. `absent`: prior probability
-    that the run holds no structure.
+    `chance`: (M,) of each image, probability of a structure before any decision. `log_odds_of`: (M,) of each
+    image, log odds of the share of votes. `absent`: prior probability that the run holds no structure.
     """
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < MIN_ORDERED:
@@ -220,7 +225,9 @@ def _viewed_in_order(
     artefacts = None
     if absent > 0 and not accepted.any():
         none = _log_record(every, np.zeros(len(every)), np.zeros(len(every)))
-        artefacts = none, float(np.log(absent) + against)
+        none[:, RECORDS[:, 1] < RECORDS[:, 0]] = -np.inf  # an expert who rejects passes no artefacts
+        share = np.concatenate(log_odds_of)
+        artefacts = none, float(np.log(absent) + against), share >= np.quantile(share, MANY)
     ordered, steps = _describe_ordered(every, np.concatenate(distance), np.concatenate(log_record), artefacts)
     by_image = [_describe_ordered(*image) for image in zip(known, distance, log_record, strict=True)]
     touched = sum(bool(decided.any()) for decided in known)
@@ -257,15 +264,16 @@ def _describe_ordered(
     known: BoolArray,
     distance: FloatArray,
     log_record: FloatArray,
-    artefacts: tuple[FloatArray, float] | None = None,
+    artefacts: tuple[FloatArray, float, BoolArray] | None = None,
 ) -> tuple[FloatArray, float]:
     """Return the probability (M,) that the expert viewed each cluster in order, and the description length.
 
     The decided clusters are described by the habits (`_log_record`) among the disputed ones up to a bound,
-    and as a choice among the clusters beyond it. Bounds are averaged by their description lengths.
+    and as a choice among the clusters beyond it. Bounds are averaged by their description lengths. A run of
+    artefacts alone changes which bounds are probable, but not the length.
 
-    `artefacts`: `log_record` if all clusters are artefacts, and the log of its prior probability times the
-    ratio of the probabilities of the outcomes.
+    `artefacts`: `log_record` if all clusters are artefacts, the log of its prior probability times the ratio
+    of the probabilities of the outcomes, and the clusters (M,) with many votes.
     """
     disputed = distance <= DISPUTED
     order = np.argsort(distance[disputed], kind="stable")
@@ -279,14 +287,15 @@ def _describe_ordered(
         every_habit = np.cumsum(record[disputed][order], axis=0)[ends] + USUAL_RECORDS
         return np.asarray(np.logaddexp.reduce(every_habit, axis=1))
 
+    others = _describe_others(every - number, len(known) - ends - 1)
     explained = recorded(log_record)
+    total = -float(np.logaddexp.reduce(explained - others)) + float(np.log(np.count_nonzero(disputed) + 1))
     if artefacts is not None:
-        none, prior = artefacts
-        alone = np.where(every - number <= MOST_BEYOND, recorded(none) + prior, -np.inf)
-        explained = np.logaddexp(explained, alone)
-    length = _describe_others(every - number, len(known) - ends - 1) - explained
-    weight = np.exp(length.min() - length)
-    total = float(length.min() - np.log(weight.sum()) + np.log(np.count_nonzero(disputed) + 1))
+        none, prior, clear = artefacts
+        left = np.count_nonzero(known & ~clear) - np.cumsum(~clear[disputed][order][ends])
+        few = (every - number <= MOST_BEYOND) & (left == 0)
+        explained = np.logaddexp(explained, np.where(few, recorded(none) + prior, -np.inf))
+    weight = np.exp(explained - others - (explained - others).max())
     beyond = np.append(np.cumsum((weight / weight.sum())[::-1])[::-1], 0.0)
     return beyond[np.searchsorted(distance[disputed][order][ends], distance)], total
 

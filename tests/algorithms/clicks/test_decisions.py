@@ -185,6 +185,22 @@ def test_a_rejection_of_the_clearest_spot_after_those_in_order_clears_more(annot
     assert chosen[left].mean() <= in_order[left].mean()
 
 
+def test_only_rejections_of_clear_spots_beside_those_in_order_speak_for_artefacts_alone():
+    chance, share = [np.linspace(0.7, 0.88, 46)], [np.linspace(-2.0, 2.0, 46)]
+
+    def passed(*beyond):
+        known = [np.isin(np.arange(46), [*range(12), *beyond])]
+        return [
+            _viewed_in_order(known, [np.zeros(46)], chance, share, absent)[0][13 : beyond[-1]].mean()
+            for absent in (0.0, 0.05)
+        ]
+
+    without, with_artefacts = passed(18, 24)
+    assert with_artefacts >= 0.95 * without
+    without, with_artefacts = passed(43, 44)
+    assert with_artefacts < 0.5 * without
+
+
 @functools.cache
 def small_crowd(seed, annotators=12, looked=6):
     """Votes on images of which structures and artefacts have nearly the same share; truth and posteriors."""
