@@ -1,7 +1,5 @@
 """In blind mode no annotator is named: on screen, in tooltips, to screen readers, in saved figures."""
 
-import functools
-
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QAbstractListModel, QModelIndex, Qt
 from PySide6.QtGui import QAction, QGuiApplication
@@ -41,11 +39,6 @@ def cells(model: QAbstractItemModel):
             yield from map(model.index(row, column).data, ROLES)
 
 
-@functools.cache
-def text_properties(kind):
-    return [name for name in PROPERTIES if kind.staticMetaObject.indexOfProperty(name) >= 0]
-
-
 def texts(window):
     """All texts of widgets, actions, lists and figures, each with what it belongs to."""
     elsewhere = {each for each in window.findChildren(WorkspaceLayout) if each is not window.workspace}
@@ -56,7 +49,7 @@ def texts(window):
     ):
         if is_inside(part, elsewhere):
             continue
-        for name in text_properties(type(part)):
+        for name in PROPERTIES:
             value = part.property(name)
             if isinstance(value, str) and value:
                 yield part, value
