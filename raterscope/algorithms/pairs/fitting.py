@@ -164,13 +164,15 @@ def copied_notices(pairs: Pairs, match: FloatArray) -> list[str]:
 
     `match`: (p,) share of each annotator's answers that agree with the ranking.
     """
+    chosen = np.isin(pairs.annotator, _alike(pairs))
+    if not chosen.any():
+        return []
     task = np.zeros(len(pairs)) if pairs.task is None else pairs.task
-    order = np.lexsort((pairs.choice, pairs.right, pairs.left, task, pairs.annotator))
-    comparison = np.column_stack([task, pairs.left, pairs.right, pairs.choice])[order]
-    ends = np.cumsum(np.bincount(pairs.annotator, minlength=len(pairs.annotators)))
+    comparison = np.column_stack([pairs.annotator, task, pairs.left, pairs.right, pairs.choice])[chosen]
+    comparison = comparison[np.lexsort(comparison.T[::-1])]
     alike: dict[bytes, list[int]] = {}
-    for row, own in enumerate(np.split(comparison, ends[:-1])):
-        alike.setdefault(own.tobytes(), []).append(row)
+    for own in np.split(comparison, np.flatnonzero(np.diff(comparison[:, 0])) + 1):
+        alike.setdefault(own[:, 1:].tobytes(), []).append(int(own[0, 0]))
     left, right, _ = pairs.counts()
     against = np.round((1 - np.nan_to_num(match, nan=1.0)) * (left + right))
     chance = np.exp2(-against) * len(pairs.annotators) ** 2 / 2
@@ -183,6 +185,20 @@ def copied_notices(pairs: Pairs, match: FloatArray) -> list[str]:
         f"These annotators gave the same answers to the same comparisons: {names}{more}. They are copies or "
         "follow one rule, but count as independent. Exclude all but one of each group."
     ]
+
+
+def _alike(pairs: Pairs) -> NDArray[np.int64]:
+    """Return annotators whose comparisons have the same checksum as another's, in any order."""
+    bits = (pairs.choice + 0.0).view(np.uint64)
+    for column in (pairs.left, pairs.right, *(() if pairs.task is None else (pairs.task,))):
+        bits = (bits ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        bits ^= bits >> np.uint64(32)
+    sums = [
+        np.bincount(pairs.annotator, bits >> np.uint64(shift) & np.uint64(0xFFFFF), len(pairs.annotators))
+        for shift in (0, 20, 40)
+    ]
+    _, same, number = np.unique(sums, axis=1, return_inverse=True, return_counts=True)
+    return np.flatnonzero((number[same.ravel()] > 1) & (sums[0] + sums[1] + sums[2] > 0))
 
 
 def selection_notices(settings: PairSettings, tested: int, flagged: BoolArray, by_t_test: int) -> list[str]:
